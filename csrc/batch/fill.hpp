@@ -1,0 +1,17 @@
+// Fills a slot: the only code that writes tokens.
+#pragma once
+
+#include <cstddef>
+
+#include "batch/layout.hpp"
+#include "corpus/corpus.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+
+// Writes the columns of `spec` into `slot` (layout.slot_bytes() bytes) and returns what they hold.
+// Throws ReadError when a file shrank or cannot be read, FormatError for a token outside the
+// vocabulary.
+BatchMeta fill(const Corpus& corpus, const BatchSpec& spec, const Layout& layout, std::byte* slot);
+
+}  // namespace brimful

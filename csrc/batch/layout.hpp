@@ -1,0 +1,84 @@
+// The columns of a batch and where they lie in a slot. Every column covers the same tokens: rows x
+// seq_len ("rows"), or the bins end to end without their tails ("varlen"), in which case a slot is
+// sized for full bins and a batch fills its beginning.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "corpus/corpus.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+
+enum class Column : std::uint8_t {
+  kInputIds,     // int64
+  kLabels,       // int64, -100 on the first token of a segment: the model shifts
+  kShiftLabels,  // int64, pre-shifted, -100 on the last token of a segment
+  kPositionIds,  // int64
+  kDocumentIds,  // int32, from 0 in each row, -1 on tails
+  kLossWeights,  // float32, 1 where labels are not -100
+};
+
+struct ColumnInfo {
+  Column column;
+  std::string_view name;
+  std::string_view dtype;
+  std::size_t size;
+};
+
+inline constexpr std::array<ColumnInfo, 6> kColumns{{
+    {Column::kInputIds, "input_ids", "int64", 8},
+    {Column::kLabels, "labels", "int64", 8},
+    {Column::kShiftLabels, "shift_labels", "int64", 8},
+    {Column::kPositionIds, "position_ids", "int64", 8},
+    {Column::kDocumentIds, "document_ids", "int32", 4},
+    {Column::kLossWeights, "loss_weights", "float32", 4},
+}};
+
+inline constexpr std::int64_t kIgnoreLabel = -100;
+
+struct LayoutConfig {
+  std::vector<Column> fields;
+  bool varlen = false;
+  bool keep_tail = true;  // rows always keep theirs
+  std::int64_t batch_size = 1;
+  std::int64_t seq_len = 0;
+  std::int64_t pad_token_id = 0;
+  bool continue_positions = false;  // positions of a piece count on from its place in the document
+  std::optional<std::int64_t> vocab_size;
+};
+
+class Layout {
+ public:
+  explicit Layout(LayoutConfig config);
+
+  const LayoutConfig& config() const { return config_; }
+  std::size_t slot_bytes() const { return slot_bytes_; }
+  // Byte offset of field f (index into config().fields) in a slot; 64-byte aligned.
+  std::size_t offset(std::size_t f) const { return offsets_[f]; }
+
+ private:
+  LayoutConfig config_;
+  std::vector<std::size_t> offsets_;
+  std::size_t slot_bytes_ = 0;
+};
+
+// What a filled slot holds besides its columns.
+struct BatchMeta {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;  // tokens a row; the total for "varlen", where rows is 1
+  std::vector<std::int32_t> cu_seqlens;  // [segments + 1] over the flattened batch, tails included
+  std::vector<std::int64_t> documents;   // [segments] document number, -1 for a tail
+  std::vector<std::int64_t> starts;      // [segments] first token's place in its document
+  std::int64_t max_seqlen = 0;
+  std::int64_t num_tokens = 0;
+  std::int64_t num_items = 0;  // labels other than -100
+};
+
+}  // namespace brimful

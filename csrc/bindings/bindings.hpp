@@ -1,0 +1,14 @@
+// Each bind_*.cpp adds one part of the module. Bindings translate and do nothing else.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace brimful {
+
+void bind_errors(pybind11::module_& m);
+void bind_corpus(pybind11::module_& m);
+void bind_packer(pybind11::module_& m);
+void bind_loader(pybind11::module_& m);
+void bind_device(pybind11::module_& m);
+
+}  // namespace brimful

@@ -1,0 +1,11 @@
+// The extension module brimful._core.
+#include "bindings/bindings.hpp"
+
+PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
+  m.doc() = "The native core of brimful. Private: use the names of the package brimful.";
+  brimful::bind_errors(m);
+  brimful::bind_corpus(m);
+  brimful::bind_packer(m);
+  brimful::bind_loader(m);
+  brimful::bind_device(m);
+}

@@ -1,0 +1,126 @@
+// A corpus: named sources, each a list of token stores. Immutable once built and shared by all
+// threads. Every input format becomes `values + extents`: where document i begins in the values and
+// how many tokens it has. Positions and lengths count tokens; document numbers run over the whole
+// corpus, source after source, store after store.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/types.hpp"
+
+namespace brimful {
+
+struct Extent {
+  std::int64_t begin;   // first token, counted from the store's first value
+  std::int64_t length;  // tokens
+};
+
+// Extents of n units read in place from memory that need not be aligned; never a copy.
+class Extents {
+ public:
+  // All values are cut into units of `length` tokens (a matrix of rows; one document).
+  static Extents uniform(std::int64_t count, std::int64_t length);
+  // count + 1 ascending offsets in tokens; unit i is [offsets[i], offsets[i+1]).
+  static Extents offsets32(std::int64_t count, const void* offsets);
+  static Extents offsets64(std::int64_t count, const void* offsets);
+  // Sequences of a Megatron index: int32 lengths in tokens, int64 pointers in bytes.
+  static Extents megatron(std::int64_t count, const void* lengths, const void* pointers,
+                          std::size_t item_size);
+  // Documents of a Megatron index: `documents` holds count + 1 int64 numbers of sequences.
+  static Extents megatron_documents(std::int64_t count, const void* documents,
+                                    std::int64_t num_sequences, const void* pointers,
+                                    std::size_t item_size, std::int64_t num_tokens);
+
+  std::int64_t size() const { return count_; }
+  Extent operator[](std::int64_t i) const;
+
+ private:
+  enum class Kind : std::uint8_t { kUniform, kOffsets32, kOffsets64, kMegatron, kMegatronDocuments };
+  Kind kind_ = Kind::kUniform;
+  std::int64_t count_ = 0;
+  std::int64_t length_ = 0;  // kUniform: tokens a unit; kMegatronDocuments: tokens in all
+  const std::byte* first_ = nullptr;   // offsets, lengths or document numbers
+  const std::byte* second_ = nullptr;  // pointers
+  std::int64_t num_sequences_ = 0;
+  std::size_t item_size_ = 1;
+};
+
+// One file (or buffer) of tokens. The owners keep every pointer valid.
+struct TokenStore {
+  std::string name;  // path or description, for messages
+  std::vector<std::shared_ptr<const void>> owners;
+  const std::byte* values = nullptr;
+  TokenType type = TokenType::kU16;
+  std::int64_t num_tokens = 0;
+  Extents documents;
+  const std::uint8_t* loss_mask = nullptr;  // [num_tokens], 1 = trained; null: every token is
+  const std::byte* effective = nullptr;     // int64 [documents], unaligned: tokens with a label
+                                            // when the document is delivered whole; may be null
+};
+
+// Row maps of Hugging Face datasets: document i of the source is unit map[i] of its stores.
+struct RowMap {
+  std::shared_ptr<const void> owner;
+  const std::int64_t* rows = nullptr;
+  std::int64_t count = 0;
+};
+
+struct Source {
+  std::string name;
+  std::vector<TokenStore> stores;
+  RowMap rows;  // rows.rows == nullptr: as stored
+};
+
+enum class WeightUnit : std::uint8_t { kTokens, kDocuments };
+enum class WhenDry : std::uint8_t { kRepeat, kDrop, kStop, kError };
+
+// How the sources are mixed. No weights: by document count, every document once an epoch.
+struct Mix {
+  std::vector<double> weights;  // one a source, or empty
+  WeightUnit unit = WeightUnit::kTokens;
+  WhenDry when_dry = WhenDry::kRepeat;
+};
+
+struct DocumentRef {
+  const TokenStore* store;
+  std::int64_t local;  // unit in the store
+  Extent extent;
+};
+
+class Corpus {
+ public:
+  // Throws FormatError for a row map out of range, PlanError for weights that do not fit.
+  Corpus(std::vector<Source> sources, Mix mix);
+
+  std::int64_t num_documents() const { return source_starts_.back(); }
+  std::int64_t num_tokens() const { return num_tokens_; }
+  int num_sources() const { return static_cast<int>(sources_.size()); }
+  const Source& source(int s) const { return sources_[static_cast<std::size_t>(s)]; }
+  const Mix& mix() const { return mix_; }
+
+  // First document of source s; s == num_sources() gives the end.
+  std::int64_t source_start(int s) const { return source_starts_[static_cast<std::size_t>(s)]; }
+  std::int64_t source_tokens(int s) const { return source_tokens_[static_cast<std::size_t>(s)]; }
+  int source_of(std::int64_t document) const;
+
+  DocumentRef locate(std::int64_t document) const;
+  std::int64_t length(std::int64_t document) const { return locate(document).extent.length; }
+  // Lengths in tokens of documents first, first + 1, ..., written to out[0..count).
+  void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
+  // A 64-bit hash of the lengths of source s, in order: part of the fingerprint of a state.
+  std::uint64_t lengths_hash(int s) const;
+
+ private:
+  std::vector<Source> sources_;
+  Mix mix_;
+  std::vector<std::int64_t> source_starts_;              // [sources + 1]
+  std::vector<std::vector<std::int64_t>> store_starts_;  // per source, in units: [stores + 1]
+  std::vector<std::int64_t> source_tokens_;
+  std::int64_t num_tokens_ = 0;
+};
+
+}  // namespace brimful

@@ -1,0 +1,79 @@
+// The prefetcher: worker threads that fill slots of the ring ahead of the consumer. A worker leases
+// a slot, then claims a ticket (the other order deadlocks), fills, and publishes; the consumer takes
+// batches in ticket order, so the stream is the same for any number of threads. With no threads,
+// next() does the work itself.
+//
+// Threads: next() and close() are called by one consumer at a time; leases may be dropped anywhere.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "batch/layout.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+
+// Makes the batches. claim() is called by one thread at a time, in ticket order; fill() by many.
+class Producer {
+ public:
+  virtual ~Producer() = default;
+  virtual std::size_t slot_bytes() const = 0;
+  virtual std::optional<BatchSpec> claim() = 0;
+  virtual BatchMeta fill(const BatchSpec& spec, std::byte* slot) const = 0;
+};
+
+struct PrefetchConfig {
+  int num_workers = 2;
+  std::int64_t depth = 4;                  // batches ready ahead
+  std::optional<std::int64_t> max_slots;   // null: the ring may grow without bound
+  std::chrono::nanoseconds timeout{0};     // of next(); 0: none
+};
+
+// Seconds, and counts, since construction. Worker times are summed over threads.
+struct PrefetchCounters {
+  std::int64_t batches = 0;
+  double stall_seconds = 0;        // next() blocked, without the first batch
+  double first_batch_seconds = 0;  // from construction until the first batch was handed out
+  double backpressure_seconds = 0; // workers waiting for a free slot
+  double plan_seconds = 0;         // claiming tickets: packing and dealing
+  double fill_seconds = 0;
+  std::int64_t slots = 0;          // in the ring
+  std::int64_t slots_grown = 0;    // added because the consumer kept all of them
+};
+
+// The right to one slot; the slot goes back to the ring when the last copy of the pointer dies.
+using Lease = std::shared_ptr<std::byte>;
+
+struct Delivered {
+  Lease slot;
+  BatchSpec spec;
+  BatchMeta meta;
+};
+
+class Prefetcher {
+ public:
+  Prefetcher(std::shared_ptr<Producer> producer, PrefetchConfig config);
+  ~Prefetcher();  // close()
+  Prefetcher(const Prefetcher&) = delete;
+  Prefetcher& operator=(const Prefetcher&) = delete;
+
+  // The next batch; nothing at the end. Rethrows what a worker threw, in its ticket's place, and
+  // again at each later call. Throws RingExhausted, LoaderTimeout (the stream stays usable), Error
+  // in a forked child or after close().
+  std::optional<Delivered> next();
+
+  // Stops and joins the threads. Leases handed out stay valid.
+  void close();
+
+  PrefetchCounters counters() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace brimful

@@ -1,0 +1,25 @@
+"""brimful: a token loader that fills every training batch to the brim with real tokens."""
+
+from brimful._core import (
+    BrimfulError,
+    DeviceError,
+    FormatError,
+    LoaderTimeout,
+    PlanError,
+    ReadError,
+    RingExhausted,
+    StateError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BrimfulError",
+    "DeviceError",
+    "FormatError",
+    "LoaderTimeout",
+    "PlanError",
+    "ReadError",
+    "RingExhausted",
+    "StateError",
+]
