@@ -1,14 +1,17 @@
 // The prefetcher: worker threads that fill slots of the ring ahead of the consumer. A worker leases
-// a slot, then claims a ticket (the other order deadlocks), fills, and publishes; the consumer takes
-// batches in ticket order, so the stream is the same for any number of threads. With no threads,
-// next() does the work itself.
+// a slot, then claims a ticket (the other order deadlocks), fills, and publishes; the consumer
+// takes batches in ticket order, so the stream is the same for any number of threads. With no
+// threads, next() does the work itself.
 //
-// Threads: next() and close() are called by one consumer at a time; leases may be dropped anywhere.
+// Threads: next() is called by one consumer at a time; close() and counters() from any thread;
+// leases may be dropped anywhere. Fork: threads do not survive it, so in a forked child next() and
+// counters() throw Error at once, close() and the destructor do nothing and never wait.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -28,21 +31,21 @@ class Producer {
 
 struct PrefetchConfig {
   int num_workers = 2;
-  std::int64_t depth = 4;                  // batches ready ahead
-  std::optional<std::int64_t> max_slots;   // null: the ring may grow without bound
-  std::chrono::nanoseconds timeout{0};     // of next(); 0: none
+  std::int64_t depth = 4;                 // batches ready ahead
+  std::optional<std::int64_t> max_slots;  // null: the ring may grow without bound
+  std::chrono::nanoseconds timeout{0};    // of next(), which needs workers; 0: none
 };
 
 // Seconds, and counts, since construction. Worker times are summed over threads.
 struct PrefetchCounters {
   std::int64_t batches = 0;
-  double stall_seconds = 0;        // next() blocked, without the first batch
-  double first_batch_seconds = 0;  // from construction until the first batch was handed out
-  double backpressure_seconds = 0; // workers waiting for a free slot
-  double plan_seconds = 0;         // claiming tickets: packing and dealing
+  double stall_seconds = 0;         // next() blocked or (no workers) at work; not the first batch
+  double first_batch_seconds = 0;   // from construction until the first batch was handed out
+  double backpressure_seconds = 0;  // workers waiting for a free slot
+  double plan_seconds = 0;          // claiming tickets: packing and dealing
   double fill_seconds = 0;
-  std::int64_t slots = 0;          // in the ring
-  std::int64_t slots_grown = 0;    // added because the consumer kept all of them
+  std::int64_t slots = 0;        // in the ring
+  std::int64_t slots_grown = 0;  // added because the consumer kept all of them
 };
 
 // The right to one slot; the slot goes back to the ring when the last copy of the pointer dies.
@@ -56,17 +59,27 @@ struct Delivered {
 
 class Prefetcher {
  public:
+  // Throws PlanError for a configuration out of range, Error when a thread cannot be started.
   Prefetcher(std::shared_ptr<Producer> producer, PrefetchConfig config);
   ~Prefetcher();  // close()
   Prefetcher(const Prefetcher&) = delete;
   Prefetcher& operator=(const Prefetcher&) = delete;
 
-  // The next batch; nothing at the end. Rethrows what a worker threw, in its ticket's place, and
-  // again at each later call. Throws RingExhausted, LoaderTimeout (the stream stays usable), Error
-  // in a forked child or after close().
-  std::optional<Delivered> next();
+  // While next() is blocked it calls `on_idle`, if there is one, about this often.
+  static constexpr std::chrono::milliseconds kIdleSlice{50};
 
-  // Stops and joins the threads. Leases handed out stay valid.
+  // The next batch; nothing at the end, as often as asked. Rethrows what a worker threw, in its
+  // ticket's place, and the same again at each later call. Throws RingExhausted and LoaderTimeout,
+  // after which the stream goes on where it was, and Error in a forked child or after close(),
+  // also when close() comes from elsewhere while next() waits.
+  //
+  // `on_idle` runs in the calling thread with no lock held, so a binding can look for signals
+  // there. It may throw: that leaves next() and the stream goes on where it was. Without workers
+  // next() never waits, so it is not called.
+  std::optional<Delivered> next(const std::function<void()>& on_idle = {});
+
+  // Stops and joins the threads; a fill under way ends first. Leases handed out stay valid. A
+  // second call does nothing.
   void close();
 
   PrefetchCounters counters() const;
