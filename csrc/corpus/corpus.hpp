@@ -37,8 +37,14 @@ class Extents {
 
   std::int64_t size() const { return count_; }
   Extent operator[](std::int64_t i) const;
+  // Lengths of units first, first + 1, ..., written to out[0..count).
+  void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
+  // Tokens of all units together: they lie end to end.
+  std::int64_t num_tokens() const;
 
  private:
+  std::int64_t sequence_begin(std::int64_t s) const;
+
   enum class Kind : std::uint8_t { kUniform, kOffsets32, kOffsets64, kMegatron, kMegatronDocuments };
   Kind kind_ = Kind::kUniform;
   std::int64_t count_ = 0;
@@ -46,7 +52,7 @@ class Extents {
   const std::byte* first_ = nullptr;   // offsets, lengths or document numbers
   const std::byte* second_ = nullptr;  // pointers
   std::int64_t num_sequences_ = 0;
-  std::size_t item_size_ = 1;
+  std::int64_t item_size_ = 1;
 };
 
 // One file (or buffer) of tokens. The owners keep every pointer valid.
@@ -115,6 +121,8 @@ class Corpus {
   std::uint64_t lengths_hash(int s) const;
 
  private:
+  static std::int64_t mapped_tokens(const Source& source, const std::vector<std::int64_t>& starts);
+
   std::vector<Source> sources_;
   Mix mix_;
   std::vector<std::int64_t> source_starts_;              // [sources + 1]

@@ -1,0 +1,164 @@
+// The corpus: numbers the documents of all sources and finds them again.
+#include "corpus/corpus.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "core/random.hpp"
+
+namespace brimful {
+namespace {
+
+// Number of the part that holds `unit`: starts[p] <= unit < starts[p + 1]. Empty parts never match.
+std::size_t part_of(const std::vector<std::int64_t>& starts, std::int64_t unit) {
+  if (starts.size() == 2) return 0;
+  return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), unit) -
+                                  starts.begin()) -
+         1;
+}
+
+void check_weights(const std::vector<double>& weights, std::size_t num_sources) {
+  if (weights.empty()) return;
+  if (weights.size() != num_sources) {
+    throw PlanError("weights: " + std::to_string(weights.size()) + " given for " +
+                    std::to_string(num_sources) + " sources; give one for each source");
+  }
+  double sum = 0;
+  for (std::size_t s = 0; s < weights.size(); ++s) {
+    if (!std::isfinite(weights[s]) || weights[s] < 0) {
+      throw PlanError("weights: source " + std::to_string(s) + " has weight " +
+                      std::to_string(weights[s]) + "; a weight is a finite number, 0 or greater");
+    }
+    sum += weights[s];
+  }
+  if (!(sum > 0) || !std::isfinite(sum)) {
+    throw PlanError("weights: they add up to " + std::to_string(sum) +
+                    "; at least one must be greater than 0, and the sum finite");
+  }
+}
+
+// Hashes a stream of 64-bit words in eight lanes, so that multiplications overlap. Word i goes to
+// lane i % 8; every block but the last must be a multiple of eight words.
+class LaneHash {
+ public:
+  static constexpr std::size_t kLanes = 8;
+
+  void update(const std::int64_t* words, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      std::uint64_t& lane = lanes_[i % kLanes];
+      lane += static_cast<std::uint64_t>(words[i]) * 0xc2b2ae3d27d4eb4full;
+      lane = std::rotl(lane, 31) * 0x9e3779b185ebca87ull;
+    }
+    count_ += count;
+  }
+
+  std::uint64_t finish() const {
+    std::uint64_t key = count_;
+    for (const std::uint64_t lane : lanes_) key = hash(key, lane);
+    return key;
+  }
+
+ private:
+  std::array<std::uint64_t, kLanes> lanes_{};
+  std::uint64_t count_ = 0;
+};
+
+}  // namespace
+
+Corpus::Corpus(std::vector<Source> sources, Mix mix)
+    : sources_(std::move(sources)), mix_(std::move(mix)), source_starts_{0} {
+  check_weights(mix_.weights, sources_.size());
+  for (const Source& source : sources_) {
+    if (source.name.empty()) {
+      throw PlanError("source " + std::to_string(source_tokens_.size()) +
+                      " has an empty name; exposure and states need one");
+    }
+    std::vector<std::int64_t> starts{0};
+    std::int64_t tokens = 0;
+    for (const TokenStore& store : source.stores) {
+      starts.push_back(starts.back() + store.documents.size());
+      tokens += store.documents.num_tokens();
+    }
+    std::int64_t documents = starts.back();
+    store_starts_.push_back(std::move(starts));
+    if (source.rows.rows != nullptr) {
+      documents = source.rows.count;
+      tokens = mapped_tokens(source, store_starts_.back());
+    }
+    source_starts_.push_back(source_starts_.back() + documents);
+    source_tokens_.push_back(tokens);
+    num_tokens_ += tokens;
+  }
+}
+
+// Checks the row map of a source and adds up the tokens of the units that it names.
+std::int64_t Corpus::mapped_tokens(const Source& source, const std::vector<std::int64_t>& starts) {
+  std::int64_t tokens = 0;
+  for (std::int64_t i = 0; i < source.rows.count; ++i) {
+    const std::int64_t unit = source.rows.rows[i];
+    if (unit < 0 || unit >= starts.back()) {
+      throw FormatError(source.name + ": the row map names row " + std::to_string(unit) +
+                        " in place " + std::to_string(i) + ", but there are " +
+                        std::to_string(starts.back()) + " rows");
+    }
+    const std::size_t p = part_of(starts, unit);
+    tokens += source.stores[p].documents[unit - starts[p]].length;
+  }
+  return tokens;
+}
+
+int Corpus::source_of(std::int64_t document) const {
+  return static_cast<int>(part_of(source_starts_, document));
+}
+
+DocumentRef Corpus::locate(std::int64_t document) const {
+  const std::size_t s = part_of(source_starts_, document);
+  const Source& source = sources_[s];
+  std::int64_t unit = document - source_starts_[s];
+  if (source.rows.rows != nullptr) unit = source.rows.rows[unit];
+  const std::size_t p = part_of(store_starts_[s], unit);
+  const std::int64_t local = unit - store_starts_[s][p];
+  const TokenStore& store = source.stores[p];
+  return {&store, local, store.documents[local]};
+}
+
+void Corpus::lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
+  const std::int64_t end = first + count;
+  while (first < end) {
+    const std::size_t s = part_of(source_starts_, first);
+    const std::int64_t source_end = std::min(end, source_starts_[s + 1]);
+    const bool mapped = sources_[s].rows.rows != nullptr;
+    while (first < source_end) {
+      if (mapped) {
+        *out++ = length(first++);
+        continue;
+      }
+      const std::int64_t unit = first - source_starts_[s];
+      const std::size_t p = part_of(store_starts_[s], unit);
+      const std::int64_t n = std::min(source_end - first, store_starts_[s][p + 1] - unit);
+      sources_[s].stores[p].documents.lengths(unit - store_starts_[s][p], n, out);
+      first += n;
+      out += n;
+    }
+  }
+}
+
+std::uint64_t Corpus::lengths_hash(int s) const {
+  constexpr std::int64_t kBlock = 2048;
+  static_assert(kBlock % LaneHash::kLanes == 0);
+  std::array<std::int64_t, kBlock> block;
+  LaneHash result;
+  for (std::int64_t first = source_start(s); first < source_start(s + 1); first += kBlock) {
+    const std::int64_t n = std::min(kBlock, source_start(s + 1) - first);
+    lengths(first, n, block.data());
+    result.update(block.data(), static_cast<std::size_t>(n));
+  }
+  return result.finish();
+}
+
+}  // namespace brimful
