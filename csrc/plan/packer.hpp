@@ -10,10 +10,10 @@
 namespace brimful {
 
 enum class Strategy : std::uint8_t {
-  kConcat,               // documents end to end, cut wherever a bin is full
-  kFirstFitDecreasing,   // longest first, into the first bin with room
-  kBestFitDecreasing,    // longest first, into the fullest bin with room
-  kBestFit,              // arrival order, into the fullest bin with room
+  kConcat,              // documents end to end, cut wherever a bin is full
+  kFirstFitDecreasing,  // longest first, into the first bin with room
+  kBestFitDecreasing,   // longest first, into the fullest bin with room
+  kBestFit,             // arrival order, into the fullest bin with room
 };
 
 // What becomes of a document longer than the capacity. kConcat cuts anywhere and needs no rule.

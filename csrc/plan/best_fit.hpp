@@ -1,0 +1,64 @@
+// Best fit: a piece goes into the bin whose free space is the least that suffices; of equal ones
+// into the first. Two indexes with the same answers: a table over all sizes of free space, and an
+// ordered tree of those that occur, for capacities that are large beside the number of pieces.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "plan/bin_runs.hpp"
+
+namespace brimful {
+
+// Which of the numbers 0 .. size - 1 are set, and the next one set from any number on, in as many
+// steps as `size` has digits to the base 64.
+class BitTree {
+ public:
+  explicit BitTree(std::int64_t size);
+
+  void set(std::int64_t i);
+  void clear(std::int64_t i);
+  std::int64_t next(std::int64_t i) const;  // the least number set that is >= i, or -1
+
+ private:
+  std::vector<std::vector<std::uint64_t>>
+      levels_;  // bit i of a level: word i of the one below != 0
+};
+
+class BestFitTable {
+ public:
+  explicit BestFitTable(std::int64_t capacity)
+      : sizes_(capacity + 1), heaps_(static_cast<std::size_t>(capacity) + 1, -1) {}
+
+  std::int64_t take(std::int32_t length);
+  void insert(std::int64_t run, const Run& content);
+
+ private:
+  // The runs of one size are a pairing heap, first bin on top.
+  struct Node {
+    std::int64_t first_bin = 0;
+    std::int64_t child = -1;
+    std::int64_t sibling = -1;
+  };
+  std::int64_t meld(std::int64_t a, std::int64_t b);
+  std::int64_t meld_siblings(std::int64_t first);
+
+  BitTree sizes_;                    // free spaces that some run has
+  std::vector<std::int64_t> heaps_;  // [capacity + 1] run on top, or -1
+  std::vector<Node> nodes_;          // by run
+};
+
+class BestFitTree {
+ public:
+  std::int64_t take(std::int32_t length);
+  void insert(std::int64_t run, const Run& content);
+
+ private:
+  using Runs = std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t>;
+  Runs runs_;               // (free, first bin) -> run
+  Runs::node_type unused_;  // the node of the run taken last, to be used again
+};
+
+}  // namespace brimful

@@ -1,0 +1,102 @@
+// Runs of bins: neighbouring bins with the same content are filled and moved as one. A stretch of
+// equal pieces goes into a whole run in one step, so placing costs as much as there are different
+// (content, length) pairs, not as many steps as documents; bins and pieces come out exactly as if
+// they had been placed one by one.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "plan/packer.hpp"
+#include "plan/pieces.hpp"
+
+namespace brimful {
+
+// Bins first_bin .. first_bin + num_bins of equal content, and so of equal free space.
+struct Run {
+  std::int64_t first_bin = 0;
+  std::int64_t num_bins = 0;
+  std::int64_t placement = -1;  // the last one of these bins; it leads to the earlier ones
+  std::int64_t next = -1;       // the run of the bins behind these
+  std::int32_t free = 0;        // tokens, in each bin
+};
+
+// An Index holds the runs that may take more pieces and decides which one takes the next:
+//   std::int64_t take(std::int32_t length)     removes and returns that run, or -1 when none has
+//   room void insert(std::int64_t run, const Run&)
+// As long as a bin has room for another piece of the same length the rule must choose it again, and
+// then the next bin of its run: so it is for best fit and for first fit.
+class BinRuns {
+ public:
+  // Runs with less room than `shortest`, the shortest piece to come, are closed.
+  BinRuns(std::int64_t capacity, std::int32_t shortest)
+      : capacity_(static_cast<std::int32_t>(capacity)), shortest_(shortest) {}
+
+  // Places `group`, whose first piece is number `first_piece` of the sequence.
+  template <class Index>
+  void place(PieceGroup group, std::int64_t first_piece, Index& index) {
+    while (group.count > 0) {
+      std::int64_t run = index.take(group.length);
+      if (run < 0) run = open((group.count - 1) / (capacity_ / group.length) + 1);
+      const std::int64_t placed = fill(run, group, first_piece, index);
+      group.count -= placed;
+      first_piece += placed;
+    }
+  }
+
+  // Writes bins and pieces.
+  void write(const PieceSequence& sequence, Packing& packing) const;
+
+ private:
+  // `per_bin` pieces of one length in each bin from `first_bin` on, taken from the sequence in
+  // order. A run that was split shares the placements made before.
+  struct Placement {
+    std::int64_t earlier;  // placement, or -1
+    std::int64_t first_bin;
+    std::int64_t first_piece;
+    std::int32_t per_bin;
+    std::int32_t length;
+  };
+
+  // Fills bins of the run one after the other; returns how many pieces it took.
+  template <class Index>
+  std::int64_t fill(std::int64_t run, PieceGroup group, std::int64_t first_piece, Index& index) {
+    const std::int64_t per_bin = runs_[run].free / group.length;
+    const std::int64_t full = std::min(runs_[run].num_bins, group.count / per_bin);
+    std::int64_t placed = full * per_bin;
+    if (full < runs_[run].num_bins) {
+      const std::int64_t last = full > 0 ? split(run, full) : run;
+      const std::int64_t rest = group.count - placed;  // fewer than a bin takes
+      if (rest > 0) {
+        if (runs_[last].num_bins > 1) keep(split(last, 1), index);
+        add(last, {group.length, rest}, first_piece + placed);
+        placed += rest;
+      }
+      keep(last, index);
+    }
+    if (full > 0) {
+      add(run, {group.length, per_bin}, first_piece);
+      keep(run, index);
+    }
+    return placed;
+  }
+
+  template <class Index>
+  void keep(std::int64_t run, Index& index) {
+    if (runs_[run].free >= shortest_) index.insert(run, runs_[run]);
+  }
+
+  std::int64_t open(std::int64_t bins);
+  std::int64_t split(std::int64_t run, std::int64_t bins);  // the run behind the first `bins`
+  void add(std::int64_t run, PieceGroup each_bin, std::int64_t first_piece);
+
+  std::int32_t capacity_;
+  std::int32_t shortest_;
+  std::int64_t num_bins_ = 0;
+  std::int64_t last_run_ = -1;
+  std::vector<Run> runs_;  // the first one holds bin 0
+  std::vector<Placement> placements_;
+};
+
+}  // namespace brimful

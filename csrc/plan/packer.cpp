@@ -1,0 +1,130 @@
+// pack(): checks, cuts and orders the pieces, and lets the strategy's index place them.
+#include "plan/packer.hpp"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "plan/best_fit.hpp"
+#include "plan/bin_runs.hpp"
+#include "plan/first_fit.hpp"
+#include "plan/pieces.hpp"
+
+namespace brimful {
+namespace {
+
+constexpr std::array<std::pair<std::string_view, Strategy>, 4> kStrategies{{
+    {"concat", Strategy::kConcat},
+    {"first_fit_decreasing", Strategy::kFirstFitDecreasing},
+    {"best_fit_decreasing", Strategy::kBestFitDecreasing},
+    {"best_fit", Strategy::kBestFit},
+}};
+constexpr std::array<std::pair<std::string_view, Overlong>, 4> kOverlongs{{
+    {"split", Overlong::kSplit},
+    {"truncate", Overlong::kTruncate},
+    {"drop", Overlong::kDrop},
+    {"error", Overlong::kError},
+}};
+
+template <class Table>
+auto parse(const Table& table, std::string_view name) {
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [name](const auto& entry) { return entry.first == name; });
+  return found == table.end() ? std::nullopt : std::optional(found->second);
+}
+
+// Documents end to end, cut where a bin is full.
+void place_end_to_end(std::span<const std::int64_t> lengths, std::int64_t num_pieces,
+                      Packing& packing) {
+  const auto pieces = static_cast<std::size_t>(num_pieces);
+  const std::int64_t bins = packing.tokens / packing.capacity;
+  packing.documents.reserve(pieces);
+  packing.starts.reserve(pieces);
+  packing.lengths.reserve(pieces);
+  packing.bin_offsets.reserve(static_cast<std::size_t>(bins) + 2);
+  packing.bin_offsets.push_back(0);
+  std::int64_t room = packing.capacity;
+  for (std::size_t document = 0; document < lengths.size(); ++document) {
+    for (std::int64_t start = 0; start < lengths[document];) {
+      const std::int64_t length = std::min(lengths[document] - start, room);
+      packing.documents.push_back(static_cast<std::int64_t>(document));
+      packing.starts.push_back(start);
+      packing.lengths.push_back(static_cast<std::int32_t>(length));
+      start += length;
+      room -= length;
+      if (room == 0) {
+        packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
+        room = packing.capacity;
+      }
+    }
+  }
+  if (room < packing.capacity) {
+    packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
+  }
+}
+
+template <class Index>
+void place_by(Index index, const PieceSequence& sequence, Packing& packing) {
+  std::int32_t shortest = static_cast<std::int32_t>(packing.capacity);
+  for (const PieceGroup& group : sequence.groups) shortest = std::min(shortest, group.length);
+  BinRuns bins(packing.capacity, shortest);
+  std::int64_t piece = 0;
+  for (const PieceGroup& group : sequence.groups) {
+    bins.place(group, piece, index);
+    piece += group.count;
+  }
+  bins.write(sequence, packing);
+}
+
+void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces, Strategy strategy,
+           Overlong overlong, Packing& packing) {
+  if (strategy == Strategy::kConcat) return place_end_to_end(lengths, num_pieces, packing);
+  const PieceSequence sequence = strategy == Strategy::kBestFit
+                                     ? arrival_sequence(lengths, overlong, packing, num_pieces)
+                                     : decreasing_sequence(lengths, overlong, packing, num_pieces);
+  if (strategy == Strategy::kFirstFitDecreasing) {
+    place_by(FirstFitTree(), sequence, packing);
+  } else if (table_pays(packing.capacity, num_pieces)) {
+    place_by(BestFitTable(packing.capacity), sequence, packing);
+  } else {
+    place_by(BestFitTree(), sequence, packing);
+  }
+}
+
+}  // namespace
+
+std::optional<Strategy> parse_strategy(std::string_view name) { return parse(kStrategies, name); }
+std::optional<Overlong> parse_overlong(std::string_view name) { return parse(kOverlongs, name); }
+
+std::string_view strategy_name(Strategy strategy) {
+  return kStrategies[static_cast<std::size_t>(strategy)].first;
+}
+std::string_view overlong_name(Overlong overlong) {
+  return kOverlongs[static_cast<std::size_t>(overlong)].first;
+}
+
+Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity, Strategy strategy,
+             Overlong overlong) {
+  Packing packing;
+  packing.capacity = capacity;
+  const std::int64_t num_pieces = survey(lengths, strategy, overlong, packing);
+  const auto too_many = [&] {
+    return PlanError("packing " + std::to_string(packing.tokens) + " tokens into bins of " +
+                     std::to_string(capacity) + " takes " + std::to_string(num_pieces) +
+                     " pieces, more than memory holds: raise the capacity or pack fewer documents");
+  };
+  try {
+    place(lengths, num_pieces, strategy, overlong, packing);
+  } catch (const std::bad_alloc&) {
+    throw too_many();
+  } catch (const std::length_error&) {
+    throw too_many();
+  }
+  return packing;
+}
+
+}  // namespace brimful
