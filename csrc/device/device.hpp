@@ -8,7 +8,7 @@ namespace brimful::device {
 // True when this build has a CUDA backend and the driver shows at least one device.
 bool available();
 
-// Why not, as one sentence; empty when available.
+// Why not, as one sentence for a person; empty when available.
 std::string why_not();
 
 }  // namespace brimful::device

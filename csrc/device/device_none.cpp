@@ -6,8 +6,9 @@ namespace brimful::device {
 bool available() { return false; }
 
 std::string why_not() {
-  return "this build of brimful has no CUDA backend (nvcc was not found when it was built); batches "
-         "are made on the CPU. Build from source on a machine with nvcc to get it.";
+  return "This build of brimful has no CUDA backend: nvcc was not found, or was switched off, when "
+         "it "
+         "was built from source.";
 }
 
 }  // namespace brimful::device

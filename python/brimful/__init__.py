@@ -1,5 +1,6 @@
 """brimful: a token loader that fills every training batch to the brim with real tokens."""
 
+from brimful import device
 from brimful._core import (
     BrimfulError,
     DeviceError,
@@ -22,4 +23,5 @@ __all__ = [
     "ReadError",
     "RingExhausted",
     "StateError",
+    "device",
 ]
