@@ -11,6 +11,7 @@ from brimful._core import (
     RingExhausted,
     StateError,
 )
+from brimful.packing import PackPlan, pack
 
 __version__ = "0.1.0"
 
@@ -19,9 +20,11 @@ __all__ = [
     "DeviceError",
     "FormatError",
     "LoaderTimeout",
+    "PackPlan",
     "PlanError",
     "ReadError",
     "RingExhausted",
     "StateError",
     "device",
+    "pack",
 ]

@@ -1,0 +1,213 @@
+"""Packing: document lengths in, bins of pieces out. Pure functions over numpy arrays.
+
+The planning itself is native; this module holds the public names, checks what numpy made of the
+caller's lengths, and tells in words how good a plan is.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from brimful import _core
+
+Strategy: TypeAlias = Literal["concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit"]
+Overlong: TypeAlias = Literal["split", "truncate", "drop", "error"]
+
+
+@dataclass(frozen=True, eq=False)
+class PackPlan:
+    """Which piece of which document lies in which bin, and what became of the rest.
+
+    Bin ``b`` holds the pieces ``bin_offsets[b]`` up to ``bin_offsets[b + 1]`` of ``documents``,
+    ``starts`` and ``lengths``, in the order in which they were placed. Bins are numbered in the
+    order in which they were opened. All lengths and the capacity count tokens.
+    """
+
+    strategy: str
+    overlong: str
+    capacity: int
+    bin_offsets: npt.NDArray[np.int64] = field(repr=False)  # [bins + 1], from 0 to the pieces
+    documents: npt.NDArray[np.int64] = field(repr=False)  # [pieces] index into the given lengths
+    starts: npt.NDArray[np.int64] = field(repr=False)  # [pieces] first token in its document
+    lengths: npt.NDArray[np.int32] = field(repr=False)  # [pieces]
+    num_tokens: int  # placed in bins
+    lower_bound: int  # no packing of these pieces has fewer bins
+    dropped_documents: int  # longer than the capacity, left out whole
+    dropped_tokens: int  # of dropped documents and of the cut ends of truncated ones
+    truncated_documents: int  # cut to the capacity, the end lost
+    split_documents: int  # in more than one piece, nothing lost
+    empty_documents: int  # of length 0, in no bin
+
+    @property
+    def num_bins(self) -> int:
+        return len(self.bin_offsets) - 1
+
+    @property
+    def utilization(self) -> float | None:
+        """Tokens over places, 0..1; None when there is no bin."""
+        return self.num_tokens / (self.num_bins * self.capacity) if self.num_bins else None
+
+    def report(self) -> str:
+        """The plan in a few lines: utilization, distance from the optimum, what was cut or lost."""
+        placed = int(np.count_nonzero(self.starts == 0))
+        given = placed + self.dropped_documents + self.empty_documents
+        lines = [
+            f"{self.strategy}: {given:,} documents into bins of {self.capacity:,} tokens",
+            _line("utilization", self._filled()),
+            _line("bins", f"{self.num_bins:,}, {self._distance()}"),
+            _line("tokens", f"{self.num_tokens:,} placed, {self._lost_tokens()}"),
+            _line("documents", self._fates(placed)),
+        ]
+        if self.num_bins:
+            pieces = np.diff(self.bin_offsets)
+            spread = f"{pieces.min():,} to {pieces.max():,}, {pieces.mean():,.1f} on average"
+            lines.append(_line("documents/bin", spread))
+        return "\n".join(lines)
+
+    def _filled(self) -> str:
+        if not self.num_bins:
+            return "none: no bin"
+        # Rounded down: only a plan without a gap says 100 %.
+        thousandths = self.num_tokens * 100_000 // (self.num_bins * self.capacity)
+        return f"{thousandths / 1000:.3f} %"
+
+    def _distance(self) -> str:
+        if self.num_bins == self.lower_bound:
+            return "optimal: no packing of these pieces has fewer"
+        # Rounded up: the distance is never larger than it says.
+        over = -((self.lower_bound - self.num_bins) * 10_000 // self.lower_bound)
+        return (
+            f"within {over / 100:.2f} % of optimal "
+            f"(no packing of these pieces has fewer than {self.lower_bound:,})"
+        )
+
+    def _lost_tokens(self) -> str:
+        if not self.dropped_tokens:
+            return "none lost"
+        share = self.dropped_tokens / (self.num_tokens + self.dropped_tokens)
+        return f"{self.dropped_tokens:,} lost ({100 * share:.1f} %, overlong={self.overlong!r})"
+
+    def _fates(self, placed: int) -> str:
+        whole = placed - self.truncated_documents - self.split_documents
+        fates = {
+            "whole": whole,
+            "split": self.split_documents,
+            "truncated": self.truncated_documents,
+            "dropped": self.dropped_documents,
+            "empty": self.empty_documents,
+        }
+        return ", ".join(f"{n:,} {fate}" for fate, n in fates.items() if n or fate == "whole")
+
+
+def pack(
+    lengths: npt.ArrayLike,
+    capacity: int,
+    *,
+    strategy: Strategy = "best_fit_decreasing",
+    overlong: Overlong = "split",
+) -> PackPlan:
+    """Packs documents into as few bins of ``capacity`` tokens as the strategy finds.
+
+    Args:
+        lengths: tokens of each document, shape [documents], any integer dtype. Documents of length
+            0 are in no bin; ``empty_documents`` counts them.
+        capacity: tokens a bin can hold, 1 to 2**31 - 1.
+        strategy: how a bin is found for the next document.
+
+            - ``"best_fit_decreasing"``: longest document first, into the fullest bin with room
+            - ``"first_fit_decreasing"``: longest document first, into the first bin with room
+            - ``"best_fit"``: in the order given, into the fullest bin with room
+            - ``"concat"``: end to end in the order given, cut wherever a bin is full
+
+            Equally long documents go by number, and so do equally full bins.
+        overlong: what becomes of a document longer than the capacity; ``"concat"`` cuts anywhere
+            and needs no rule.
+
+            - ``"split"``: pieces of the capacity and a remainder, each packed like a document
+            - ``"truncate"``: cut to the capacity, the end lost
+            - ``"drop"``: left out
+            - ``"error"``: PlanError
+
+    Returns:
+        A PackPlan, the same for the same arguments. Every token is in it once or counted in
+        ``dropped_tokens``. It costs O(n log n) time at worst and O(n) memory, however large the
+        capacity.
+
+    Raises:
+        PlanError: negative lengths, more than one dimension of lengths, an unknown strategy or
+            rule, a capacity outside its range, an overlong document under ``overlong="error"``, or
+            more pieces than memory holds.
+        TypeError: lengths or capacity that are not integers.
+
+    Sources: best fit and first fit decreasing after Johnson et al., "Worst-case performance bounds
+    for simple one-dimensional packing algorithms", SIAM J. Comput. 3 (1974); the lower bound is the
+    larger of tokens / capacity and Martello and Toth's L2, "Knapsack Problems" (1990), section 8.3.
+    """
+    packing = _core.pack(
+        _as_lengths(lengths), _as_capacity(capacity), strategy=strategy, overlong=overlong
+    )
+    return PackPlan(
+        strategy=strategy,
+        overlong=overlong,
+        capacity=packing.capacity,
+        bin_offsets=packing.bin_offsets,
+        documents=packing.documents,
+        starts=packing.starts,
+        lengths=packing.lengths,
+        num_tokens=packing.tokens,
+        lower_bound=_core.lower_bound_bins(packing.lengths, packing.capacity),
+        dropped_documents=packing.dropped_documents,
+        dropped_tokens=packing.dropped_tokens,
+        truncated_documents=packing.truncated_documents,
+        split_documents=packing.split_documents,
+        empty_documents=packing.empty_documents,
+    )
+
+
+def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    try:
+        given = np.asarray(lengths)
+    except ValueError as error:
+        raise _core.PlanError(f"lengths is no array of one number a document: {error}") from error
+    if given.ndim != 1:
+        raise _core.PlanError(
+            f"lengths has the shape {given.shape}; one number a document is expected, "
+            f"so one dimension"
+        )
+    if not given.size:
+        return np.empty(0, np.int64)
+    if given.dtype.kind not in "iu":
+        raise TypeError(
+            f"lengths has the dtype {given.dtype}; integers are expected, as they count tokens"
+        )
+    if given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
+        i = int(given.argmax())
+        raise _core.PlanError(
+            f"document {i} has a length of {given[i]} tokens; at most 2**63 - 1 can be counted"
+        )
+    return np.ascontiguousarray(given, np.int64)
+
+
+def _as_capacity(capacity: int) -> int:
+    most = 2**31 - 1
+    try:
+        tokens = operator.index(capacity)
+    except TypeError:
+        raise TypeError(
+            f"capacity is {capacity!r}; a whole number of tokens is expected, 1 to {most}"
+        ) from None
+    # What fits the core's argument is judged there.
+    if tokens.bit_length() > 63:
+        raise _core.PlanError(
+            f"the capacity of a bin is {tokens} tokens; it must be from 1 to {most}"
+        )
+    return tokens
+
+
+def _line(name: str, text: str) -> str:
+    return f"  {name:<14}{text}"

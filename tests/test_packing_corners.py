@@ -1,0 +1,60 @@
+"""Input at which a packer could turn quadratic, or take memory by the capacity."""
+
+import numpy as np
+import pytest
+
+import brimful as bf
+from brimful.packing import Strategy
+from test_packing import FITS, STRATEGIES, check_laws
+
+N = 200_000
+MOST = 2**31 - 1
+
+
+def corners() -> dict[str, tuple[np.ndarray, int]]:
+    generator = np.random.default_rng(5)
+    ones = np.ones(N, np.int64)
+    return {
+        "equal": (600 * ones, 4096),
+        "ones": (ones, 4096),
+        "all at the capacity": (4096 * ones, 4096),
+        "over half the capacity": (generator.integers(2049, 4097, N), 4096),
+        "capacity 1": (ones, 1),
+        "capacity 1, empty documents": (0 * ones, 1),
+        "capacity 1e6": (generator.integers(1, 10**6 + 1, N), 10**6),
+        "capacity 1e6, all different, rising": (np.arange(1, N + 1), 10**6),
+        "capacity 1e6, all different, falling": (np.arange(N, 0, -1), 10**6),
+        "capacity 1e9": (generator.integers(1, 10**9 + 1, N), 10**9),
+        "capacity 1e9, short": (generator.integers(1, 1000, N), 10**9),
+        "the largest capacity": (generator.integers(2**30, 2**31, N), MOST),
+        "pairs that fill a bin": (np.repeat([1000, 3096], N // 2), 4096),
+        "one long document": (np.array([N * 100]), 100),
+    }
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("corner", list(corners()))
+def test_corner_is_packed(corner: str, strategy: Strategy) -> None:
+    lengths, capacity = corners()[corner]
+    plan = bf.pack(lengths, capacity, strategy=strategy)
+    check_laws(plan, lengths, capacity)
+    if strategy in FITS and corner not in ("over half the capacity", "the largest capacity"):
+        assert plan.num_bins <= 1.25 * plan.lower_bound
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("capacity", [1, 1000, MOST])
+def test_no_document_and_one_document(strategy: Strategy, capacity: int) -> None:
+    nothing = bf.pack([], capacity, strategy=strategy)
+    assert nothing.bin_offsets.tolist() == [0]
+    assert (nothing.num_bins, nothing.lower_bound, nothing.utilization) == (0, 0, None)
+    one = bf.pack([1], capacity, strategy=strategy)
+    assert one.bin_offsets.tolist() == [0, 1]
+    assert (one.documents.tolist(), one.lengths.tolist()) == ([0], [1])
+    assert one.utilization == 1 / capacity
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_more_pieces_than_memory_holds_is_an_error(strategy: Strategy) -> None:
+    with pytest.raises(bf.PlanError, match="takes 1000000000000000000 pieces, more than memory"):
+        bf.pack([10**18], 1, strategy=strategy)
