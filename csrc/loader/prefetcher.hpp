@@ -3,9 +3,10 @@
 // takes batches in ticket order, so the stream is the same for any number of threads. With no
 // threads, next() does the work itself.
 //
-// Threads: next() is called by one consumer at a time; close() and counters() from any thread;
-// leases may be dropped anywhere. Fork: threads do not survive it, so in a forked child next() and
-// counters() throw Error at once, close() and the destructor do nothing and never wait.
+// Threads: next() is called by one consumer at a time (a second one gets Error); close() and
+// counters() from any thread; leases may be dropped anywhere. Fork: threads do not survive it, so
+// in a forked child next() and counters() throw Error at once, close() and the destructor do
+// nothing and never wait.
 #pragma once
 
 #include <chrono>
@@ -16,6 +17,7 @@
 #include <optional>
 
 #include "batch/layout.hpp"
+#include "loader/sequencer.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
@@ -31,9 +33,9 @@ class Producer {
 
 struct PrefetchConfig {
   int num_workers = 2;
-  std::int64_t depth = 4;                 // batches ready ahead
-  std::optional<std::int64_t> max_slots;  // null: the ring may grow without bound
-  std::chrono::nanoseconds timeout{0};    // of next(), which needs workers; 0: none
+  std::int64_t depth = 4;                                // batches ready ahead
+  std::optional<std::int64_t> max_slots = std::nullopt;  // null: as many as it takes
+  std::chrono::nanoseconds timeout{0};                   // of next(), which needs workers; 0: none
 };
 
 // Seconds, and counts, since construction. Worker times are summed over threads.
@@ -46,15 +48,6 @@ struct PrefetchCounters {
   double fill_seconds = 0;
   std::int64_t slots = 0;        // in the ring
   std::int64_t slots_grown = 0;  // added because the consumer kept all of them
-};
-
-// The right to one slot; the slot goes back to the ring when the last copy of the pointer dies.
-using Lease = std::shared_ptr<std::byte>;
-
-struct Delivered {
-  Lease slot;
-  BatchSpec spec;
-  BatchMeta meta;
 };
 
 class Prefetcher {

@@ -1,0 +1,282 @@
+#include "loader/prefetcher.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "loader/telemetry.hpp"
+#include "loader/threads.hpp"
+
+namespace brimful {
+
+namespace {
+
+using std::chrono::nanoseconds;
+
+// Beyond these a number is a slip of the pen, better refused than tried.
+constexpr std::int64_t kMaxWorkers = 1024;
+constexpr std::int64_t kMaxDepth = 65536;
+
+void check_range(const char* name, std::int64_t value, std::int64_t low, std::int64_t high) {
+  if (value >= low && value <= high) return;
+  throw PlanError(std::string(name) + " is " + std::to_string(value) + ", expected " +
+                  std::to_string(low) + " to " + std::to_string(high));
+}
+
+PrefetchConfig checked(PrefetchConfig config) {
+  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
+  check_range("num_workers", config.num_workers, 0, kMaxWorkers);
+  check_range("depth", config.depth, 1, kMaxDepth);
+  check_range("max_slots", config.max_slots.value_or(1), 1, kAny);
+  check_range("timeout (ns)", config.timeout.count(), 0, kAny);
+  // Without workers nothing is made ahead but the batch that next() is about to return.
+  if (config.num_workers == 0) config.depth = 1;
+  return config;
+}
+
+// Holds a flag that says someone is inside; a second one is refused.
+class OneAtATime {
+ public:
+  explicit OneAtATime(std::atomic<bool>& inside) : inside_(inside) {
+    if (inside_.exchange(true)) {
+      throw Error(
+          "this iterator is already being asked for a batch, by another thread or further "
+          "up the call stack; give each thread its own iterator, or a lock");
+    }
+  }
+  ~OneAtATime() { inside_ = false; }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  std::atomic<bool>& inside_;
+};
+
+// The right, and the duty, to make batch `number`.
+struct Ticket {
+  std::int64_t number;
+  BatchSpec spec;
+};
+
+}  // namespace
+
+// Once the ring is closed no ticket is claimed any more: that is the one sign to stop, at the end,
+// after an error and for close(). Of the locks only `claim_mutex` is held while another (the ring's
+// or the sequencer's) is taken.
+struct Prefetcher::Impl {
+  Impl(std::shared_ptr<Producer> made_by, PrefetchConfig given)
+      : producer(std::move(made_by)),
+        config(checked(given)),
+        ring(producer->slot_bytes(), config.depth, config.max_slots),
+        sequencer(config.depth) {}
+  ~Impl() { close(); }
+
+  void start();
+  bool make_batch();
+  std::optional<Ticket> claim();
+  void end_stream(std::int64_t ticket, std::exception_ptr error);
+
+  std::optional<Delivered> next(const std::function<void()>& on_idle);
+  void wait_for_batch(const std::function<void()>& on_idle);
+  std::string late_message(Clock::duration waited) const;
+  void close();
+  PrefetchCounters counters() const;
+
+  bool forked() const { return getpid() != process; }
+  void refuse_if_forked() const;
+
+  const std::shared_ptr<Producer> producer;
+  const PrefetchConfig config;
+  const pid_t process = getpid();
+  const Clock::time_point begin = Clock::now();
+  Ring ring;
+  Sequencer sequencer;
+
+  std::mutex claim_mutex;                // held while a ticket is claimed
+  std::atomic<std::int64_t> claimed{0};  // tickets; written under claim_mutex
+  std::atomic<bool> planning{false};     // a claim is under way; likewise
+
+  std::atomic<bool> in_next{false};
+  std::atomic<std::int64_t> delivered{0};  // batches; also the consumer's ticket
+  TimeSum stall;
+  TimeSum first_batch;
+  TimeSum plan_time;
+  TimeSum fill_time;
+
+  std::mutex join_mutex;  // guards `workers`
+  std::vector<std::jthread> workers;
+};
+
+void Prefetcher::Impl::start() {
+  const std::lock_guard lock(join_mutex);
+  workers.reserve(static_cast<std::size_t>(config.num_workers));  // a started thread must be kept
+  for (int i = 0; i < config.num_workers; ++i) {
+    try {
+      workers.push_back(start_thread("brimful-" + std::to_string(i), [this] {
+        while (make_batch()) {
+        }
+      }));
+    } catch (const std::system_error& error) {
+      throw Error("worker thread " + std::to_string(i + 1) + " of " +
+                  std::to_string(config.num_workers) + " cannot be started (" + error.what() +
+                  "); lower num_workers");
+    }
+  }
+}
+
+// The way of one batch, from slot to publication. False when there is none to make any more.
+bool Prefetcher::Impl::make_batch() {
+  std::optional<Ticket> ticket;
+  try {
+    Lease slot = ring.lease();
+    if (!slot) return false;
+    ticket = claim();
+    if (!ticket) return false;
+    BatchMeta meta;
+    {
+      const Stopwatch watch(fill_time);
+      meta = producer->fill(ticket->spec, slot.get());
+    }
+    sequencer.publish(ticket->number, {std::move(slot), std::move(ticket->spec), std::move(meta)});
+    return true;
+  } catch (...) {
+    // Without a ticket, the first one that nobody has takes the error.
+    end_stream(ticket ? ticket->number : claimed.load(), std::current_exception());
+    return false;
+  }
+}
+
+std::optional<Ticket> Prefetcher::Impl::claim() {
+  const std::lock_guard claiming(claim_mutex);
+  if (ring.closed()) return std::nullopt;
+  std::optional<BatchSpec> spec;
+  std::exception_ptr error;
+  planning = true;
+  try {
+    const Stopwatch watch(plan_time);
+    spec = producer->claim();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  planning = false;
+  if (!spec) {
+    end_stream(claimed, error);  // under the lock still: nobody may ask the producer again
+    return std::nullopt;
+  }
+  return Ticket{claimed++, std::move(*spec)};
+}
+
+void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error) {
+  ring.close();
+  sequencer.end(ticket, std::move(error));
+}
+
+std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_idle) {
+  refuse_if_forked();
+  const OneAtATime alone(in_next);
+  if (!sequencer.wait_for(nanoseconds::zero())) wait_for_batch(on_idle);
+  std::optional<Delivered> batch = sequencer.take();
+  if (!batch) return std::nullopt;
+  // Only now may a worker claim the ticket that shares the place just emptied.
+  ring.hand_over(batch->slot);
+  if (delivered++ == 0) first_batch.add(Clock::now() - begin);
+  return batch;
+}
+
+// Returns when the sequencer has a batch, the end or an error for the next ticket.
+void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
+  TimeSum uncounted;  // the first batch has a counter of its own
+  const Stopwatch watch(delivered == 0 ? uncounted : stall);
+  ring.grow_if_all_held();  // once: while this waits, free slots go to workers and nowhere else
+  if (config.num_workers == 0) {
+    make_batch();
+    return;
+  }
+  const bool timed = config.timeout > nanoseconds::zero();
+  while (true) {
+    nanoseconds slice = kIdleSlice;
+    if (timed) slice = std::min(slice, config.timeout - nanoseconds(watch.elapsed()));
+    if (sequencer.wait_for(slice)) return;
+    const Clock::duration waited = watch.elapsed();
+    if (timed && waited >= config.timeout) throw LoaderTimeout(late_message(waited));
+    if (on_idle) on_idle();
+  }
+}
+
+std::string Prefetcher::Impl::late_message(Clock::duration waited) const {
+  using Seconds = std::chrono::duration<double>;
+  const std::int64_t number = delivered;
+  std::ostringstream text;
+  text << "batch " << number << " did not come within " << Seconds(waited).count()
+       << " s (timeout = " << Seconds(config.timeout).count() << " s). Late: ";
+  if (number < claimed) {
+    text << "filling (a worker is reading its tokens: is the storage slow?)";
+  } else if (planning) {
+    text << "planning (a worker is packing documents: a smaller window takes less time)";
+  } else {
+    text << "waiting for a slot (no worker has begun it: are the cores busy with other work?)";
+  }
+  text << ". The stream goes on: ask again, or raise timeout";
+  return text.str();
+}
+
+void Prefetcher::Impl::close() {
+  sequencer.close();
+  ring.close();
+  const std::lock_guard lock(join_mutex);
+  workers.clear();  // joins
+}
+
+PrefetchCounters Prefetcher::Impl::counters() const {
+  refuse_if_forked();
+  const Ring::Counters of_ring = ring.counters();
+  return {.batches = delivered,
+          .stall_seconds = stall.seconds(),
+          .first_batch_seconds = first_batch.seconds(),
+          .backpressure_seconds = of_ring.backpressure_seconds,
+          .plan_seconds = plan_time.seconds(),
+          .fill_seconds = fill_time.seconds(),
+          .slots = of_ring.slots,
+          .slots_grown = of_ring.grown};
+}
+
+void Prefetcher::Impl::refuse_if_forked() const {
+  if (!forked()) return;
+  throw Error("this iterator was opened before fork, in process " + std::to_string(process) +
+              "; its threads do not exist in process " + std::to_string(getpid()) +
+              ": make a new iterator in the child");
+}
+
+Prefetcher::Prefetcher(std::shared_ptr<Producer> producer, PrefetchConfig config)
+    : impl_(std::make_unique<Impl>(std::move(producer), config)) {
+  impl_->start();
+}
+
+Prefetcher::~Prefetcher() {
+  // In a forked child the threads exist in name only: to join them, or to take a lock that one of
+  // them held, is to wait for ever. So the child leaves everything as it is, memory included.
+  if (impl_->forked()) static_cast<void>(impl_.release());
+}
+
+std::optional<Delivered> Prefetcher::next(const std::function<void()>& on_idle) {
+  return impl_->next(on_idle);
+}
+
+void Prefetcher::close() {
+  if (!impl_->forked()) impl_->close();
+}
+
+PrefetchCounters Prefetcher::counters() const { return impl_->counters(); }
+
+}  // namespace brimful

@@ -1,0 +1,173 @@
+#include "loader/ring.hpp"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/error.hpp"
+#include "loader/telemetry.hpp"
+
+namespace brimful {
+
+namespace {
+
+constexpr std::size_t kAlignment = 64;
+// From the size of a huge page on, a slot is mapped for itself and huge pages are asked for: the
+// first write to fresh memory then costs a fraction, and later ones miss the TLB less.
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+struct FreeMemory {
+  std::size_t bytes = 0;
+  void operator()(std::byte* memory) const {
+    if (bytes >= kHugePage) {
+      munmap(memory, bytes);
+    } else {
+      ::operator delete(memory, std::align_val_t{kAlignment});
+    }
+  }
+};
+
+using Memory = std::unique_ptr<std::byte, FreeMemory>;
+
+Memory allocate(std::size_t bytes) {
+  if (bytes < kHugePage) {
+    void* memory = ::operator new(std::max(bytes, kAlignment), std::align_val_t{kAlignment});
+    return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
+  }
+  void* memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse, harmlessly
+  return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
+}
+
+struct Slot {
+  Memory memory;
+  bool ahead = false;
+};
+
+}  // namespace
+
+struct Ring::State {
+  State(std::size_t bytes, std::int64_t max_ahead, std::optional<std::int64_t> limit)
+      : slot_bytes(bytes), depth(max_ahead), max_slots(limit) {}
+
+  const std::size_t slot_bytes;
+  const std::int64_t depth;
+  const std::optional<std::int64_t> max_slots;
+  const pid_t process = getpid();
+
+  mutable std::mutex mutex;  // guards everything below
+  std::condition_variable room;
+  std::deque<Slot> slots;   // a deque: slots never move
+  std::vector<Slot*> free;  // the last one returned is lent first, while the caches know it
+  std::int64_t ahead = 0;
+  bool closed = false;
+  std::int64_t grown = 0;
+  TimeSum backpressure;
+
+  std::int64_t size() const { return static_cast<std::int64_t>(slots.size()); }
+  bool has_room() const { return !free.empty() && ahead < depth; }
+
+  void add_slot() {
+    free.reserve(slots.size() + 1);  // so that a slot's return needs no memory
+    slots.push_back(Slot{allocate(slot_bytes)});
+    free.push_back(&slots.back());
+  }
+
+  void give_back(Slot& slot) noexcept {
+    if (getpid() != process) return;
+    Memory unneeded;  // released after the lock
+    const std::lock_guard lock(mutex);
+    if (std::exchange(slot.ahead, false)) --ahead;
+    if (closed) {
+      unneeded = std::move(slot.memory);
+      return;
+    }
+    free.push_back(&slot);
+    if (ahead < depth) room.notify_one();
+  }
+};
+
+// What the last copy of a lease does.
+struct Ring::Return {
+  std::shared_ptr<State> state;
+  Slot* slot;
+  void operator()(std::byte*) const noexcept { state->give_back(*slot); }
+};
+
+Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots)
+    : state_(std::make_shared<State>(slot_bytes, depth, max_slots)) {
+  const std::int64_t initial = std::min(depth + 1, max_slots.value_or(depth + 1));
+  while (state_->size() < initial) state_->add_slot();
+}
+
+Lease Ring::lease() {
+  Slot* slot = nullptr;
+  {
+    std::unique_lock lock(state_->mutex);
+    if (!state_->closed && !state_->has_room()) {
+      const Stopwatch watch(state_->backpressure);
+      state_->room.wait(lock, [&] { return state_->closed || state_->has_room(); });
+    }
+    if (state_->closed) return nullptr;
+    slot = state_->free.back();
+    state_->free.pop_back();
+    slot->ahead = true;
+    ++state_->ahead;
+  }
+  // Outside the lock: if this throws, the slot goes back through Return.
+  return Lease(slot->memory.get(), Return{state_, slot});
+}
+
+void Ring::hand_over(const Lease& slot) {
+  const std::lock_guard lock(state_->mutex);
+  std::get_deleter<Return>(slot)->slot->ahead = false;
+  --state_->ahead;
+  if (!state_->free.empty()) state_->room.notify_one();
+}
+
+void Ring::grow_if_all_held() {
+  const std::lock_guard lock(state_->mutex);
+  if (state_->closed || !state_->free.empty() || state_->ahead > 0) return;
+  if (state_->max_slots && state_->size() >= *state_->max_slots) {
+    throw RingExhausted("every slot of the ring (max_slots = " + std::to_string(state_->size()) +
+                        ") belongs to a batch that is still in use, so there is none to fill the "
+                        "next one into; let go of earlier batches, keep copies of the tensors "
+                        "(.clone()) instead of the batches, or raise max_slots");
+  }
+  state_->add_slot();
+  ++state_->grown;
+  state_->room.notify_one();
+}
+
+void Ring::close() {
+  std::vector<Slot*> idle;
+  {
+    const std::lock_guard lock(state_->mutex);
+    state_->closed = true;
+    idle.swap(state_->free);
+    state_->room.notify_all();
+  }
+  for (Slot* slot : idle) slot->memory.reset();
+}
+
+bool Ring::closed() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->closed;
+}
+
+Ring::Counters Ring::counters() const {
+  const std::lock_guard lock(state_->mutex);
+  return {state_->size(), state_->grown, state_->backpressure.seconds()};
+}
+
+}  // namespace brimful

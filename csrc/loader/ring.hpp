@@ -1,0 +1,55 @@
+// The ring: the memory that batches are filled into. It owns slots of equal size and lends them out
+// as leases; a slot is free again when the last copy of its lease dies, in whatever thread. The
+// slots and their books are shared with the leases, so a lease may outlive the ring.
+//
+// A slot is free, ahead of the consumer (being filled, or filled and waiting) or with the consumer.
+// At most `depth` are ahead; one slot more is made at once, because a loop holds its batch while it
+// asks for the next. The ring never waits for its own consumer: where the consumer keeps every
+// slot, it grows.
+//
+// Threads: everything may be called from any thread. Fork: a lease dropped in a forked child is
+// forgotten without a lock, for a thread that is not there may hold it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+namespace brimful {
+
+// The right to one slot.
+using Lease = std::shared_ptr<std::byte>;
+
+class Ring {
+ public:
+  struct Counters {
+    std::int64_t slots = 0;           // made so far
+    std::int64_t grown = 0;           // of these, made because the consumer kept all the others
+    double backpressure_seconds = 0;  // threads waiting in lease(), summed
+  };
+
+  // Slots of `slot_bytes` bytes at 64-byte boundaries, unwritten.
+  Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots);
+
+  // A slot to fill. Waits until one is free and fewer than `depth` are ahead; null once closed.
+  Lease lease();
+  // The consumer takes this slot over: it is no longer ahead.
+  void hand_over(const Lease& slot);
+  // Adds a slot if the consumer holds every one, for then lease() would wait for the consumer.
+  // Throws RingExhausted at `max_slots`.
+  void grow_if_all_held();
+
+  // Lends no more, and wakes who waits. Free slots are released now, lent ones with their leases.
+  void close();
+  bool closed() const;
+
+  Counters counters() const;
+
+ private:
+  struct State;
+  struct Return;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace brimful

@@ -1,0 +1,48 @@
+#include "loader/sequencer.hpp"
+
+#include <utility>
+
+#include "core/error.hpp"
+
+namespace brimful {
+
+void Sequencer::publish(std::int64_t ticket, Delivered batch) {
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  place(ticket) = std::move(batch);
+  if (ticket == next_) changed_.notify_one();
+}
+
+void Sequencer::end(std::int64_t ticket, std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (ticket >= end_) return;
+  end_ = ticket;
+  error_ = std::move(error);
+  changed_.notify_one();
+}
+
+void Sequencer::close() {
+  std::vector<std::optional<Delivered>> inside;  // destroyed after the lock
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  inside.swap(places_);
+  changed_.notify_one();
+}
+
+bool Sequencer::wait_for(std::chrono::nanoseconds slice) {
+  std::unique_lock lock(mutex_);
+  if (!settled() && slice > slice.zero()) changed_.wait_for(lock, slice);
+  return settled();
+}
+
+std::optional<Delivered> Sequencer::take() {
+  const std::lock_guard lock(mutex_);
+  if (closed_) throw Error("this iterator is closed; make a new one");
+  if (next_ >= end_) {
+    if (error_) std::rethrow_exception(error_);
+    return std::nullopt;
+  }
+  return std::exchange(place(next_++), std::nullopt);
+}
+
+}  // namespace brimful

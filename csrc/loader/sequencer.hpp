@@ -1,0 +1,62 @@
+// The sequencer: filled batches come in as the workers finish them and go out in the order of their
+// tickets, 0, 1, 2, ... The end of the stream and errors have their place in that order too.
+//
+// Threads: publish(), end() and close() from any thread; the others from one consumer at a time.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "batch/layout.hpp"
+#include "loader/ring.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+
+// A batch on its way to the consumer.
+struct Delivered {
+  Lease slot;
+  BatchSpec spec;
+  BatchMeta meta;
+};
+
+class Sequencer {
+ public:
+  // At most `depth` tickets are claimed and not yet taken, and each has a place of its own.
+  explicit Sequencer(std::int64_t depth) : places_(static_cast<std::size_t>(depth)) {}
+
+  void publish(std::int64_t ticket, Delivered batch);
+  // No batch comes out from this ticket on; `error` does, or nothing if it is null. The smallest
+  // ticket counts: those before it are claimed already, and come out.
+  void end(std::int64_t ticket, std::exception_ptr error);
+  // Lets go of every batch inside; from now on take() throws Error.
+  void close();
+
+  // Waits at most `slice` (or less, or not at all) and says whether take() may be called.
+  bool wait_for(std::chrono::nanoseconds slice);
+  // The next batch; nothing at the end; or throws the error in its place, every time.
+  std::optional<Delivered> take();
+
+ private:
+  std::optional<Delivered>& place(std::int64_t ticket) {
+    return places_[static_cast<std::size_t>(ticket) % places_.size()];
+  }
+  bool settled() { return closed_ || next_ >= end_ || place(next_).has_value(); }
+
+  std::mutex mutex_;  // guards everything below
+  std::condition_variable changed_;
+  std::vector<std::optional<Delivered>> places_;
+  std::int64_t next_ = 0;
+  std::int64_t end_ = std::numeric_limits<std::int64_t>::max();
+  std::exception_ptr error_;
+  bool closed_ = false;
+};
+
+}  // namespace brimful
