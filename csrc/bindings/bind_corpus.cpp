@@ -1,9 +1,10 @@
 // The corpus and its formats. Arrays handed in are kept alive by the store made from them; arrays
 // handed out keep the corpus alive.
-#include <pybind11/native_enum.h>
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <exception>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,6 +13,8 @@
 
 #include "bindings/bindings.hpp"
 #include "core/error.hpp"
+#include "core/lane_hash.hpp"
+#include "corpus/boundaries.hpp"
 #include "corpus/corpus.hpp"
 #include "corpus/formats.hpp"
 
@@ -26,6 +29,31 @@ std::shared_ptr<const void> share(py::object object) {
             const py::gil_scoped_acquire gil;
             Py_DECREF(pointer);
           }};
+}
+
+template <class Failure, class T>
+T known(std::optional<T> parsed, const char* argument, const std::string& name,
+        const char* choices) {
+  if (parsed) return *parsed;
+  throw Failure(std::string(argument) + "=\"" + name + "\" is unknown: choose " + choices);
+}
+
+FileName file_name(const py::object& path) {
+  const py::module_ os = py::module_::import("os");
+  return {
+      os.attr("fsencode")(path).cast<std::string>(),
+      os.attr("fsencode")(path).attr("decode")("utf-8", "backslashreplace").cast<std::string>()};
+}
+
+std::optional<TokenType> declared_type(const std::optional<std::string>& name) {
+  if (!name) return std::nullopt;
+  const auto type = parse_token_type(*name);
+  if (!type) {
+    throw FormatError("dtype '" + *name +
+                      "' is none that tokens have; expected uint8, int8, uint16, "
+                      "int16, uint32, int32 or int64");
+  }
+  return type;
 }
 
 TokenType token_type(const std::string& name, const py::array& array) {
@@ -59,16 +87,80 @@ TokenStore arrow_store(const std::string& name, const py::array& values, const p
   return open_lists(name, tokens, type, ends, wide ? 8 : 4, mask);
 }
 
+TokenStore megatron(const py::object& bin, const py::object& idx,
+                    const std::optional<py::object>& loss, const std::string& rows,
+                    const std::optional<std::string>& dtype) {
+  const FileName bin_name = file_name(bin);
+  const FileName idx_name = file_name(idx);
+  const std::optional<FileName> loss_name = loss ? std::optional(file_name(*loss)) : std::nullopt;
+  const MegatronUnit unit =
+      known<FormatError>(parse_megatron_unit(rows), "rows", rows, "documents or sequences");
+  const py::gil_scoped_release nogil;
+  return open_megatron(bin_name, idx_name, loss_name, unit, declared_type(dtype));
+}
+
+TokenStore llmc(const py::object& path, const std::optional<std::string>& dtype) {
+  return open_llmc(file_name(path), declared_type(dtype));
+}
+
+TokenStore raw(const py::object& path, const std::string& dtype) {
+  return open_raw(file_name(path), *declared_type(dtype));
+}
+
+std::pair<TokenStore, bool> npy(const py::object& path, const std::optional<std::string>& dtype) {
+  NpyFile file = open_npy(file_name(path), declared_type(dtype));
+  return {std::move(file.store), file.matrix};
+}
+
+py::array_t<std::int64_t> boundaries(const TokenStore& store, const std::string& rule,
+                                     std::int64_t id) {
+  const BoundaryRule parsed =
+      known<FormatError>(parse_boundary_rule(rule), "eos rule", rule, "end, start or pair");
+  std::vector<std::int64_t> offsets;
+  {
+    const py::gil_scoped_release nogil;
+    offsets = find_boundaries(store, parsed, id);
+  }
+  return py::array_t<std::int64_t>(static_cast<py::ssize_t>(offsets.size()), offsets.data());
+}
+
+std::uint64_t hash_words(const py::array_t<std::int64_t>& words) {
+  const Buffer all = buffer("words", words);
+  const py::gil_scoped_release nogil;
+  LaneHash result;
+  result.update(static_cast<const std::int64_t*>(all.data), static_cast<std::size_t>(all.count));
+  return result.finish();
+}
+
+TokenStore cut(const TokenStore& store, const py::array_t<std::int64_t>& offsets) {
+  const Buffer ends = buffer(store.name, offsets);
+  const py::gil_scoped_release nogil;
+  return with_offsets(store, ends);
+}
+
 RowMap row_map(const std::string& name, const std::optional<py::array_t<std::int64_t>>& rows) {
   if (!rows) return {};
+  // An empty map may come without an address, which would mean that there is no map.
+  static constexpr std::int64_t kNoRow = 0;
   const Buffer map = buffer(name, *rows);
-  return {map.owner, static_cast<const std::int64_t*>(map.data), map.count};
+  return {map.owner, map.count == 0 ? &kNoRow : static_cast<const std::int64_t*>(map.data),
+          map.count};
+}
+
+std::optional<py::array_t<std::int64_t>> rows(const py::object& self) {
+  const RowMap& map = self.cast<const Source&>().rows;
+  if (map.rows == nullptr) return std::nullopt;
+  return py::array_t<std::int64_t>({map.count}, map.rows, self);
 }
 
 std::shared_ptr<Corpus> make_corpus(std::vector<Source> sources, std::vector<double> weights,
-                                    WeightUnit unit, WhenDry when_dry) {
+                                    const std::string& unit, const std::string& when_dry) {
+  Mix mix{std::move(weights),
+          known<PlanError>(parse_weight_unit(unit), "unit", unit, "tokens or documents"),
+          known<PlanError>(parse_when_dry(when_dry), "when_dry", when_dry,
+                           "repeat, drop, stop or error")};
   const py::gil_scoped_release nogil;
-  return std::make_shared<Corpus>(std::move(sources), Mix{std::move(weights), unit, when_dry});
+  return std::make_shared<Corpus>(std::move(sources), std::move(mix));
 }
 
 py::array document(const py::object& self, std::int64_t i) {
@@ -98,22 +190,34 @@ py::array_t<std::int64_t> lengths(const Corpus& corpus) {
 }  // namespace
 
 void bind_corpus(py::module_& m) {
-  py::native_enum<WeightUnit>(m, "WeightUnit", "enum.Enum")
-      .value("tokens", WeightUnit::kTokens)
-      .value("documents", WeightUnit::kDocuments)
-      .finalize();
-  py::native_enum<WhenDry>(m, "WhenDry", "enum.Enum")
-      .value("repeat", WhenDry::kRepeat)
-      .value("drop", WhenDry::kDrop)
-      .value("stop", WhenDry::kStop)
-      .value("error", WhenDry::kError)
-      .finalize();
+  // What the system says about a path becomes the OSError of its code: FileNotFoundError and so on.
+  py::register_exception_translator([](std::exception_ptr pointer) {
+    try {
+      if (pointer) std::rethrow_exception(pointer);
+    } catch (const std::filesystem::filesystem_error& error) {
+      const py::object os_error = py::reinterpret_borrow<py::object>(PyExc_OSError);
+      const py::bytes path(error.path1().string());
+      const py::object instance = os_error(error.code().value(), error.code().message(),
+                                           py::module_::import("os").attr("fsdecode")(path));
+      PyErr_SetObject(py::type::handle_of(instance).ptr(), instance.ptr());
+    }
+  });
 
   py::class_<TokenStore>(m, "TokenStore")
       .def_readonly("name", &TokenStore::name)
       .def_readonly("num_tokens", &TokenStore::num_tokens)
       .def_property_readonly("dtype", [](const TokenStore& s) { return type_name(s.type); })
+      .def_property_readonly("has_loss_mask",
+                             [](const TokenStore& s) { return s.loss_mask != nullptr; })
       .def("__len__", [](const TokenStore& s) { return s.documents.size(); });
+  m.def("open_megatron", &megatron, py::arg("bin"), py::arg("idx"), py::arg("loss"),
+        py::arg("unit"), py::arg("dtype"));
+  m.def("open_llmc", &llmc, py::arg("path"), py::arg("dtype"));
+  m.def("open_raw", &raw, py::arg("path"), py::arg("dtype"));
+  m.def("open_npy", &npy, py::arg("path"), py::arg("dtype"));
+  m.def("find_boundaries", &boundaries, py::arg("store"), py::arg("rule"), py::arg("id"));
+  m.def("hash_words", &hash_words, py::arg("words"));
+  m.def("with_offsets", &cut, py::arg("store"), py::arg("offsets"));
   m.def("arrow_store", &arrow_store, py::arg("name"), py::arg("values"), py::arg("offsets"),
         py::arg("loss_mask") = py::none());
 
@@ -125,11 +229,12 @@ void bind_corpus(py::module_& m) {
            }),
            py::arg("name"), py::arg("stores"), py::arg("rows") = py::none())
       .def_readonly("name", &Source::name)
-      .def_readonly("stores", &Source::stores);
+      .def_readonly("stores", &Source::stores)
+      .def_property_readonly("rows", &rows);
 
   py::class_<Corpus, std::shared_ptr<Corpus>>(m, "Corpus")
       .def(py::init(&make_corpus), py::arg("sources"), py::arg("weights") = std::vector<double>{},
-           py::arg("unit") = WeightUnit::kTokens, py::arg("when_dry") = WhenDry::kRepeat)
+           py::arg("unit") = "tokens", py::arg("when_dry") = "repeat")
       .def_property_readonly("num_documents", &Corpus::num_documents)
       .def_property_readonly("num_tokens", &Corpus::num_tokens)
       .def_property_readonly("num_sources", &Corpus::num_sources)

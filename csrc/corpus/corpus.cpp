@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
-#include "core/random.hpp"
+#include "core/lane_hash.hpp"
 
 namespace brimful {
 namespace {
@@ -42,33 +41,21 @@ void check_weights(const std::vector<double>& weights, std::size_t num_sources) 
   }
 }
 
-// Hashes a stream of 64-bit words in eight lanes, so that multiplications overlap. Word i goes to
-// lane i % 8; every block but the last must be a multiple of eight words.
-class LaneHash {
- public:
-  static constexpr std::size_t kLanes = 8;
-
-  void update(const std::int64_t* words, std::size_t count) {
-    for (std::size_t i = 0; i < count; ++i) {
-      std::uint64_t& lane = lanes_[i % kLanes];
-      lane += static_cast<std::uint64_t>(words[i]) * 0xc2b2ae3d27d4eb4full;
-      lane = std::rotl(lane, 31) * 0x9e3779b185ebca87ull;
-    }
-    count_ += count;
-  }
-
-  std::uint64_t finish() const {
-    std::uint64_t key = count_;
-    for (const std::uint64_t lane : lanes_) key = hash(key, lane);
-    return key;
-  }
-
- private:
-  std::array<std::uint64_t, kLanes> lanes_{};
-  std::uint64_t count_ = 0;
-};
-
 }  // namespace
+
+std::optional<WeightUnit> parse_weight_unit(std::string_view name) {
+  if (name == "tokens") return WeightUnit::kTokens;
+  if (name == "documents") return WeightUnit::kDocuments;
+  return std::nullopt;
+}
+
+std::optional<WhenDry> parse_when_dry(std::string_view name) {
+  if (name == "repeat") return WhenDry::kRepeat;
+  if (name == "drop") return WhenDry::kDrop;
+  if (name == "stop") return WhenDry::kStop;
+  if (name == "error") return WhenDry::kError;
+  return std::nullopt;
+}
 
 Corpus::Corpus(std::vector<Source> sources, Mix mix)
     : sources_(std::move(sources)), mix_(std::move(mix)), source_starts_{0} {

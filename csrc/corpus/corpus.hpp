@@ -7,7 +7,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -45,10 +47,16 @@ class Extents {
  private:
   std::int64_t sequence_begin(std::int64_t s) const;
 
-  enum class Kind : std::uint8_t { kUniform, kOffsets32, kOffsets64, kMegatron, kMegatronDocuments };
+  enum class Kind : std::uint8_t {
+    kUniform,
+    kOffsets32,
+    kOffsets64,
+    kMegatron,
+    kMegatronDocuments
+  };
   Kind kind_ = Kind::kUniform;
   std::int64_t count_ = 0;
-  std::int64_t length_ = 0;  // kUniform: tokens a unit; kMegatronDocuments: tokens in all
+  std::int64_t length_ = 0;            // kUniform: tokens a unit; kMegatronDocuments: tokens in all
   const std::byte* first_ = nullptr;   // offsets, lengths or document numbers
   const std::byte* second_ = nullptr;  // pointers
   std::int64_t num_sequences_ = 0;
@@ -83,6 +91,9 @@ struct Source {
 
 enum class WeightUnit : std::uint8_t { kTokens, kDocuments };
 enum class WhenDry : std::uint8_t { kRepeat, kDrop, kStop, kError };
+
+std::optional<WeightUnit> parse_weight_unit(std::string_view name);
+std::optional<WhenDry> parse_when_dry(std::string_view name);
 
 // How the sources are mixed. No weights: by document count, every document once an epoch.
 struct Mix {

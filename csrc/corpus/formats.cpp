@@ -1,4 +1,4 @@
-// Token stores over buffers in memory.
+// Token stores over buffers in memory: values and offsets.
 #include "corpus/formats.hpp"
 
 #include <string>
@@ -28,15 +28,10 @@ void check_offsets(const std::string& name, const Offset* offsets, std::int64_t 
 
 }  // namespace
 
-std::vector<std::int64_t> count_effective(const Extents& documents, const std::uint8_t* loss_mask) {
-  std::vector<std::int64_t> counts(static_cast<std::size_t>(documents.size()));
-  for (std::int64_t i = 0; i < documents.size(); ++i) {
-    const Extent extent = documents[i];
-    std::int64_t n = 0;
-    for (std::int64_t t = 1; t < extent.length; ++t) n += loss_mask[extent.begin + t] != 0;
-    counts[static_cast<std::size_t>(i)] = n;
-  }
-  return counts;
+void check_declared(const FileName& name, TokenType found, std::optional<TokenType> declared) {
+  if (!declared || *declared == found) return;
+  throw FormatError(name.text + ": holds " + std::string(type_name(found)) + ", but dtype=" +
+                    std::string(type_name(*declared)) + " was declared; leave dtype out");
 }
 
 TokenStore open_lists(std::string name, const Buffer& values, TokenType type, const Buffer& offsets,
@@ -64,13 +59,21 @@ TokenStore open_lists(std::string name, const Buffer& values, TokenType type, co
                         " entries for " + std::to_string(values.count) + " tokens");
     }
     store.loss_mask = static_cast<const std::uint8_t*>(loss_mask.data);
-    auto counts = std::make_shared<std::vector<std::int64_t>>(
-        count_effective(store.documents, store.loss_mask));
-    store.effective = reinterpret_cast<const std::byte*>(counts->data());
     store.owners.push_back(loss_mask.owner);
-    store.owners.push_back(std::move(counts));
   }
   store.name = std::move(name);
+  return store;
+}
+
+TokenStore with_offsets(TokenStore store, const Buffer& offsets) {
+  const auto* ends = static_cast<const std::int64_t*>(offsets.data);
+  check_offsets(store.name, ends, offsets.count, store.num_tokens);
+  if (offsets.count < 1 || ends[0] != 0 || ends[offsets.count - 1] != store.num_tokens) {
+    throw FormatError(store.name + ": the offsets of its documents do not go from 0 to its " +
+                      std::to_string(store.num_tokens) + " tokens");
+  }
+  store.owners.push_back(offsets.owner);
+  store.documents = Extents::offsets64(offsets.count - 1, ends);
   return store;
 }
 

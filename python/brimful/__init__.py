@@ -11,12 +11,16 @@ from brimful._core import (
     RingExhausted,
     StateError,
 )
+from brimful.corpus import Corpus
+from brimful.mixing import mix
+from brimful.opening import open
 from brimful.packing import PackPlan, pack
 
 __version__ = "0.1.0"
 
 __all__ = [
     "BrimfulError",
+    "Corpus",
     "DeviceError",
     "FormatError",
     "LoaderTimeout",
@@ -26,5 +30,7 @@ __all__ = [
     "RingExhausted",
     "StateError",
     "device",
+    "mix",
+    "open",
     "pack",
 ]

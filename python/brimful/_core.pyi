@@ -5,7 +5,6 @@ The native core of brimful. Private: use the names of the package brimful.
 from __future__ import annotations
 
 import collections.abc
-import enum
 import typing
 
 import numpy
@@ -24,13 +23,18 @@ __all__: list[str] = [
     "Source",
     "StateError",
     "TokenStore",
-    "WeightUnit",
-    "WhenDry",
     "arrow_store",
     "device_available",
     "device_why_not",
+    "find_boundaries",
+    "hash_words",
     "lower_bound_bins",
+    "open_llmc",
+    "open_megatron",
+    "open_npy",
+    "open_raw",
     "pack",
+    "with_offsets",
 ]
 
 class BrimfulError(Exception):
@@ -73,20 +77,12 @@ class LoaderTimeout(BrimfulError, RuntimeError):
     No batch arrived within the timeout.
     """
 
-class WeightUnit(enum.Enum):
-    documents = ...
-    tokens = ...
-
-class WhenDry(enum.Enum):
-    drop = ...
-    error = ...
-    repeat = ...
-    stop = ...
-
 class TokenStore:
     def __len__(self) -> int: ...
     @property
     def dtype(self) -> str: ...
+    @property
+    def has_loss_mask(self) -> bool: ...
     @property
     def name(self) -> str: ...
     @property
@@ -102,6 +98,8 @@ class Source:
     @property
     def name(self) -> str: ...
     @property
+    def rows(self) -> numpy.typing.NDArray[numpy.int64] | None: ...
+    @property
     def stores(self) -> list[TokenStore]: ...
 
 class Corpus:
@@ -109,8 +107,8 @@ class Corpus:
         self,
         sources: collections.abc.Sequence[Source],
         weights: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] = [],
-        unit: WeightUnit = WeightUnit.tokens,
-        when_dry: WhenDry = WhenDry.repeat,
+        unit: str = "tokens",
+        when_dry: str = "repeat",
     ) -> None: ...
     def document(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> numpy.ndarray: ...
     def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -159,12 +157,25 @@ def arrow_store(
 ) -> TokenStore: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
+def find_boundaries(
+    store: TokenStore, rule: str, id: typing.SupportsInt | typing.SupportsIndex
+) -> numpy.typing.NDArray[numpy.int64]: ...
+def hash_words(words: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> int: ...
 def lower_bound_bins(
     lengths: numpy.typing.NDArray[numpy.int32], capacity: typing.SupportsInt | typing.SupportsIndex
 ) -> int: ...
+def open_llmc(path: typing.Any, dtype: str | None) -> TokenStore: ...
+def open_megatron(
+    bin: typing.Any, idx: typing.Any, loss: typing.Any | None, unit: str, dtype: str | None
+) -> TokenStore: ...
+def open_npy(path: typing.Any, dtype: str | None) -> tuple[TokenStore, bool]: ...
+def open_raw(path: typing.Any, dtype: str) -> TokenStore: ...
 def pack(
     lengths: numpy.typing.NDArray[numpy.int64],
     capacity: typing.SupportsInt | typing.SupportsIndex,
     strategy: str,
     overlong: str,
 ) -> Packing: ...
+def with_offsets(
+    store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
+) -> TokenStore: ...

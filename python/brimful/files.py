@@ -1,0 +1,183 @@
+"""Token files: which format each is, and its tokens mapped and checked."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brimful import _core
+from brimful._core import FormatError
+from brimful.boundaries import Boundary, cut_file
+from brimful.corpus import SourceInfo
+
+FORMATS = ("megatron", "llm.c", "raw", "npy")
+DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")
+_LLMC_MAGICS = (20240520, 20240801)
+_TOKEN_SUFFIXES = (".idx", ".bin", ".npy")
+_LOSS_SUFFIX = ".loss.bin"
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """What the caller declared, checked: it holds for every file that is opened."""
+
+    format: str | None = None
+    dtype: str | None = None
+    boundary: Boundary | None = None
+    rows: str = "documents"
+    loss_masks: bool | None = None  # None: where a mask lies beside the tokens
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    store: _core.TokenStore
+    info: SourceInfo
+
+
+def parse_dtype(dtype: Any) -> str | None:
+    """numpy's name of a token dtype given as name, numpy dtype or numpy type. Never a default."""
+    if dtype is None:
+        return None
+    with contextlib.suppress(TypeError):
+        found: np.dtype[Any] = np.dtype(dtype)
+        if found.name in DTYPES and found.isnative:
+            return str(found.name)
+    raise FormatError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
+
+
+def list_files(sources: Iterable[str | os.PathLike[str]]) -> list[Path]:
+    """Token files named by paths, glob patterns and directories, the last two in sorted order."""
+    files = [path for source in sources for path in _expand(source)]
+    named = set(files)
+    # Both halves of a Megatron pair may be named; they are one file of tokens.
+    return [p for p in files if p.suffix != ".idx" or p.with_suffix(".bin") not in named]
+
+
+def _expand(source: str | os.PathLike[str]) -> list[Path]:
+    path = Path(source)
+    if path.is_dir():
+        return _directory_files(path)
+    if path.exists() or _index_of(path) or not glob.has_magic(str(path)):
+        return [path]
+    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
+    if not found:
+        raise FileNotFoundError(f"{path}: no file has a name like this")
+    # A pattern such as "*.bin" also meets the loss masks and, with the index, each file twice.
+    chosen: dict[Path, None] = {}
+    for item in found:
+        for file in _directory_files(item) if item.is_dir() else [item]:
+            if not _is_loss_mask(file):
+                chosen.setdefault(_index_of(file) or file)
+    return list(chosen)
+
+
+def _directory_files(directory: Path) -> list[Path]:
+    """The token files of a directory, not of those inside it."""
+    names = sorted(os.listdir(directory))
+    chosen: dict[Path, None] = {}
+    for name in names:
+        path = directory / name
+        if path.suffix in _TOKEN_SUFFIXES and not path.is_dir() and not _is_loss_mask(path):
+            chosen.setdefault(_index_of(path) or path)
+    if not chosen:
+        raise FormatError(f"{directory}: no token files; expected *.bin with *.idx, *.bin or *.npy")
+    return list(chosen)
+
+
+def _is_loss_mask(path: Path) -> bool:
+    return path.name.endswith(_LOSS_SUFFIX) and _tokens_of(path).exists()
+
+
+def _tokens_of(loss: Path) -> Path:
+    return loss.with_name(loss.name[: -len(_LOSS_SUFFIX)] + ".bin")
+
+
+def _index_of(path: Path) -> Path | None:
+    """The Megatron index that goes with a path: its .bin, its .idx, or both without the suffix."""
+    if path.suffix == ".idx":
+        return path
+    if path.suffix == ".bin":
+        index = path.with_suffix(".idx")
+        return index if index.exists() else None
+    index = path.with_name(path.name + ".idx")
+    return index if index.exists() and not path.exists() else None
+
+
+def open_file(path: Path, options: FileOptions) -> OpenedFile:
+    """Open one token file, of the format that it has or that was declared."""
+    format = options.format or _detect(path)
+    if options.rows == "sequences" and format != "megatron":
+        raise FormatError(f'{path}: rows="sequences" needs a Megatron index; this file is {format}')
+    if options.loss_masks and format != "megatron":
+        raise FormatError(f"{path}: loss masks lie beside Megatron files; this file is {format}")
+    if format == "megatron":
+        return _open_megatron(path, options)
+    boundaries = "file"
+    if format == "llm.c":
+        store = _core.open_llmc(path, options.dtype)
+    elif format == "npy":
+        store, is_matrix = _core.open_npy(path, options.dtype)
+        boundaries = "matrix rows" if is_matrix else boundaries
+    else:
+        store = _core.open_raw(path, _declared_dtype(path, options))
+    if options.boundary is not None and boundaries == "file":
+        store = cut_file(store, path, format, options.boundary)
+        boundaries = str(options.boundary)
+    return OpenedFile(store, store_info(store, format, boundaries))
+
+
+def store_info(
+    store: _core.TokenStore, format: str, boundaries: str, unit: str = "documents"
+) -> SourceInfo:
+    """Describe a store; the name is given when it becomes part of a source."""
+    return SourceInfo(
+        name="",
+        format=format,
+        dtype=store.dtype,
+        unit=unit,
+        boundaries=boundaries,
+        loss_masks="all" if store.has_loss_mask else "none",
+        documents=len(store),
+        tokens=store.num_tokens,
+    )
+
+
+def _open_megatron(path: Path, options: FileOptions) -> OpenedFile:
+    prefix = path.with_suffix("") if path.suffix in (".bin", ".idx") else path
+    bin, idx, loss = (prefix.with_name(prefix.name + s) for s in (".bin", ".idx", _LOSS_SUFFIX))
+    wants_loss = loss.exists() if options.loss_masks is None else options.loss_masks
+    store = _core.open_megatron(bin, idx, loss if wants_loss else None, options.rows, options.dtype)
+    return OpenedFile(store, store_info(store, "megatron", "index", options.rows))
+
+
+def _detect(path: Path) -> str:
+    """The format by what lies beside the file and by its first bytes; never by its size."""
+    if _index_of(path) is not None:
+        return "megatron"
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise FormatError(f"{path}: not a regular file; only files that can be mapped are read")
+    with path.open("rb") as file:
+        head = file.read(6)
+    if head == b"\x93NUMPY" or path.suffix == ".npy":
+        return "npy"
+    return "llm.c" if int.from_bytes(head[:4], "little") in _LLMC_MAGICS else "raw"
+
+
+def _declared_dtype(path: Path, options: FileOptions) -> str:
+    """A headerless file does not tell its dtype, and most sizes fit several: ask, never guess."""
+    if options.dtype is not None:
+        return options.dtype
+    size = path.stat().st_size
+    fits = [name for name in DTYPES if size % np.dtype(name).itemsize == 0]
+    raise FormatError(
+        f"{path}: no header and no {path.with_suffix('.idx').name}, so declare the dtype, as in "
+        f'dtype="uint16"; {size} bytes fit {", ".join(fits)}'
+    )

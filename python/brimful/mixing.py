@@ -1,0 +1,90 @@
+"""Mixtures: several corpora under names, with or without weights."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+
+from brimful import _core
+from brimful._core import PlanError
+from brimful.corpus import Corpus, join_info
+
+
+def mix(
+    corpora: Mapping[str, Corpus],
+    *,
+    weights: Mapping[str, float] | None = None,
+    unit: Literal["tokens", "documents"] = "tokens",
+    when_dry: Literal["repeat", "drop", "stop", "error"] = "repeat",
+) -> Corpus:
+    """Join corpora as named sources of one corpus.
+
+    Args:
+        corpora: name -> corpus. Names are kept in states and in the exposure of `stats()`. A corpus
+            that is a mixture without weights becomes one source.
+        weights: name -> share of what is drawn, relative to the others and not negative. None draws
+            by document count, so that an epoch is every document once.
+        unit: what the shares are shares of.
+        when_dry: what happens when a source has given all its documents in an epoch: "repeat" them
+            in another order, "drop" it and go on with the others, "stop" the epoch, or "error".
+
+    Raises:
+        PlanError: names, weights or settings that cannot be used.
+
+    The documents of the result are numbered source after source.
+    """
+    if not corpora:
+        raise PlanError("mix: no corpora; give at least one as {name: corpus}")
+    for name, corpus in corpora.items():
+        if not isinstance(name, str) or not name:
+            raise PlanError(f"mix: {name!r} is no name; a source is named by a non-empty string")
+        if not isinstance(corpus, Corpus):
+            raise TypeError(
+                f"mix: {name!r} is a {type(corpus).__name__}; expected a Corpus"
+            )
+    parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
+    native = _core.Corpus(
+        list(parts),
+        _checked_weights(corpora, weights),
+        unit,
+        when_dry,
+    )
+    info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
+    return Corpus(native, parts, info, None if weights is None else dict(weights))
+
+
+def _checked_weights(
+    corpora: Mapping[str, Corpus], weights: Mapping[str, float] | None
+) -> list[float]:
+    """One weight a source, in source order; the core checks their values."""
+    if weights is None:
+        return []
+    if not isinstance(weights, Mapping) or set(weights) != set(corpora):
+        raise PlanError(
+            f"mix: weights={weights!r}; expected {{name: weight}} for exactly {', '.join(corpora)}"
+        )
+    for name, weight in weights.items():
+        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number):
+            raise PlanError(f"mix: {name!r} has weight {weight!r}, which is no number")
+    return [float(weights[name]) for name in corpora]
+
+
+def _one_source(name: str, corpus: Corpus) -> _core.Source:
+    """All documents of a corpus, in its order, as a single source."""
+    if corpus.weights is not None:
+        raise PlanError(
+            f"mix: {name!r} is itself a mixture with weights; give its sources to one mix, with "
+            "the weights multiplied"
+        )
+    stores = [store for part in corpus._parts for store in part.stores]
+    if all(part.rows is None for part in corpus._parts):
+        return _core.Source(name, stores)
+    rows = []
+    first = 0
+    for part in corpus._parts:
+        units = sum(map(len, part.stores))
+        rows.append(first + (np.arange(units) if part.rows is None else part.rows))
+        first += units
+    return _core.Source(name, stores, np.concatenate(rows))
