@@ -6,13 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
 
-#include "corpus/corpus.hpp"
-#include "plan/dealer.hpp"
 
 namespace brimful {
 
@@ -22,7 +19,7 @@ enum class Column : std::uint8_t {
   kShiftLabels,  // int64, pre-shifted, -100 on the last token of a segment
   kPositionIds,  // int64
   kDocumentIds,  // int32, from 0 in each row, -1 on tails
-  kLossWeights,  // float32, 1 where labels are not -100
+  kLossWeights,  // float32, 1 where there is a label, else 0
 };
 
 struct ColumnInfo {
@@ -41,21 +38,33 @@ inline constexpr std::array<ColumnInfo, 6> kColumns{{
     {Column::kLossWeights, "loss_weights", "float32", 4},
 }};
 
+constexpr const ColumnInfo& column_info(Column column) {
+  return kColumns[static_cast<std::size_t>(column)];
+}
+
+constexpr std::optional<Column> parse_column(std::string_view name) {
+  for (const auto& info : kColumns) {
+    if (info.name == name) return info.column;
+  }
+  return std::nullopt;
+}
+
 inline constexpr std::int64_t kIgnoreLabel = -100;
 
 struct LayoutConfig {
   std::vector<Column> fields;
   bool varlen = false;
-  bool keep_tail = true;  // rows always keep theirs
+  bool keep_tail = true;  // a tail of pad tokens up to seq_len, as a segment of its own
   std::int64_t batch_size = 1;
   std::int64_t seq_len = 0;
   std::int64_t pad_token_id = 0;
-  bool continue_positions = false;  // positions of a piece count on from its place in the document
+  bool continue_positions = false;  // a piece counts on from its place in the document, else from 0
   std::optional<std::int64_t> vocab_size;
 };
 
 class Layout {
  public:
+  // Throws PlanError for a batch too large to address.
   explicit Layout(LayoutConfig config);
 
   const LayoutConfig& config() const { return config_; }
@@ -69,7 +78,7 @@ class Layout {
   std::size_t slot_bytes_ = 0;
 };
 
-// What a filled slot holds besides its columns.
+// What a filled slot holds besides its columns. One segment a piece, one a tail.
 struct BatchMeta {
   std::int64_t rows = 0;
   std::int64_t columns = 0;  // tokens a row; the total for "varlen", where rows is 1

@@ -1,8 +1,127 @@
-// Placeholder until this part is built.
+// Streams of batches and their ledger.
+#include <pybind11/stl.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "core/error.hpp"
+#include "loader/stream.hpp"
+#include "loader/ledger.hpp"
 
 namespace brimful {
+namespace py = pybind11;
+namespace {
 
-void bind_loader(pybind11::module_&) {}
+// Lets Ctrl-C through while next() is blocked.
+void raise_pending_signals() {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+// A column of the slot; it holds the lease, so the slot returns to the ring when the last one dies.
+py::array column(const Delivered& batch, const Layout& layout, std::size_t field) {
+  const ColumnInfo& info = column_info(layout.config().fields[field]);
+  return py::array(py::dtype(std::string(info.dtype)), {batch.meta.rows, batch.meta.columns},
+                   batch.slot.get() + layout.offset(field), keep(batch.slot));
+}
+
+py::object next(Stream& stream) {
+  std::optional<Delivered> batch;
+  {
+    const py::gil_scoped_release nogil;
+    batch = stream.next(raise_pending_signals);
+  }
+  if (!batch) return py::none();
+  py::tuple columns(stream.layout().config().fields.size());
+  for (std::size_t f = 0; f < columns.size(); ++f) columns[f] = column(*batch, stream.layout(), f);
+  BatchMeta& meta = batch->meta;
+  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
+                        to_array(std::move(meta.documents)), to_array(std::move(meta.starts)),
+                        meta.max_seqlen, meta.num_tokens, meta.num_items,
+                        batch->spec.num_items_step, batch->spec.num_items_step_global);
+}
+
+LayoutConfig layout_config(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
+                           std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
+                           bool continue_positions, std::optional<std::int64_t> vocab_size) {
+  LayoutConfig config{{},           varlen,       keep_tail,          batch_size,
+                      seq_len,      pad_token_id, continue_positions, vocab_size};
+  for (const std::string& name : fields) {
+    const auto column = parse_column(name);
+    if (!column) throw PlanError("fields: no column is called '" + name + "'");
+    config.fields.push_back(*column);
+  }
+  return config;
+}
+
+PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
+                               std::optional<std::int64_t> max_slots, double timeout) {
+  return {num_workers, depth, max_slots,
+          std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9))};
+}
+
+void restore(Ledger& ledger, const Tally& global,
+             const std::vector<std::vector<std::int64_t>>& exposure) {
+  std::vector<SourceTally> tallies;
+  for (const auto& row : exposure) {
+    if (row.size() != 4) throw StateError("the state's exposure is not four counts a source");
+    tallies.push_back({static_cast<int>(tallies.size()), row[0], row[1], row[2], row[3]});
+  }
+  ledger.restore(global, tallies);
+}
+
+py::list exposure(const Counts& counts) {
+  py::list rows;
+  for (const SourceTally& t : counts.exposure) {
+    rows.append(py::make_tuple(t.documents, t.tokens, t.dropped_documents, t.dropped_tokens));
+  }
+  return rows;
+}
+
+}  // namespace
+
+void bind_loader(py::module_& m) {
+  py::class_<LayoutConfig>(m, "LayoutConfig")
+      .def(py::init(&layout_config), py::kw_only(), py::arg("fields"), py::arg("varlen"),
+           py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
+           py::arg("continue_positions"), py::arg("vocab_size"));
+  py::class_<PrefetchConfig>(m, "PrefetchConfig")
+      .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
+           py::arg("max_slots"), py::arg("timeout"));
+  py::class_<PrefetchCounters>(m, "PrefetchCounters")
+      .def_readonly("stall_seconds", &PrefetchCounters::stall_seconds)
+      .def_readonly("first_batch_seconds", &PrefetchCounters::first_batch_seconds)
+      .def_readonly("backpressure_seconds", &PrefetchCounters::backpressure_seconds)
+      .def_readonly("plan_seconds", &PrefetchCounters::plan_seconds)
+      .def_readonly("fill_seconds", &PrefetchCounters::fill_seconds)
+      .def_readonly("slots", &PrefetchCounters::slots)
+      .def_readonly("slots_grown", &PrefetchCounters::slots_grown);
+
+  py::class_<Counts>(m, "Counts")
+      .def_readonly("batches", &Counts::batches)
+      .def_readonly("rank", &Counts::rank)
+      .def_readonly("all_ranks", &Counts::global)
+      .def_property_readonly("exposure", &exposure);
+  py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
+      .def(py::init<int>(), py::arg("num_sources"))
+      .def("counts", &Ledger::counts)
+      .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
+
+  py::class_<Stream>(m, "Stream")
+      .def(py::init<std::shared_ptr<Plan>, LayoutConfig, Geometry, Cursor, PrefetchConfig,
+                    std::shared_ptr<Ledger>>(),
+           py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
+           py::arg("prefetch"), py::arg("ledger"), py::call_guard<py::gil_scoped_release>())
+      .def("next", &next)
+      .def("close", &Stream::close, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("epoch", &Stream::epoch)
+      .def_property_readonly("cursor", &Stream::cursor)
+      .def_property_readonly("counters", &Stream::counters);
+}
 
 }  // namespace brimful

@@ -1,77 +1,86 @@
-// The sampler: which document is draw number i. Closed form, no tables beyond one entry a source, no
-// state: any draw of any epoch costs one walk down a small tree and one keyed permutation.
+// The sampler: which document is draw number i. No tables beyond a few numbers a source, no state:
+// the draws of any stretch of any epoch follow from (corpus, seed) alone.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "corpus/corpus.hpp"
 
 namespace brimful {
 
-// A set of documents drawn as one permutation an epoch: a source, or the whole corpus.
-struct Leaf {
-  std::int64_t first = 0;  // document number
-  std::int64_t count = 0;
-  double share = 1;  // of draws, relative to the other leaves
-};
-
-// Divides draws among leaves: a Huffman-shaped binary tree whose nodes send arrival k left iff
-// floor((q(k+1)+f) / 2^64) > floor((qk+f) / 2^64), with q / 2^64 the left side's share. Counts stay
-// within two draws of share x draws at every prefix, and a leaf's arrivals are numbered in order.
+// Divides an endless sequence of arrivals among leaves, each getting its share. A Huffman-shaped
+// binary tree; with q / 2^64 the share of a node's left side and f its phase, arrival k at the node
+// goes left iff floor((q(k+1)+f) / 2^64) > floor((qk+f) / 2^64) and is number floor((qk+f) / 2^64)
+// there; else it goes right as number k minus that. So each leaf numbers its own arrivals 0, 1, ...
+// in order, and counts stay within two of share x arrivals at every prefix.
 class MixTree {
  public:
   struct Arrival {
     int leaf;
-    std::int64_t number;  // how many draws this leaf had before
+    std::int64_t number;  // how many arrivals this leaf had before
   };
 
-  MixTree() = default;
-  // Leaves with a share of 0 are never drawn. `key` sets the phases.
-  MixTree(const std::vector<double>& shares, std::uint64_t key);
+  // Shares are positive and relative to each other. `key` sets the phases.
+  MixTree(std::span<const double> shares, std::uint64_t key);
 
-  Arrival draw(std::int64_t k) const;
-  // Draws 0 .. k-1 that fall to each leaf, added to counts[leaf].
-  void count(std::int64_t k, std::vector<std::int64_t>& counts) const;
+  Arrival arrival(std::int64_t k) const;
+  // Arrivals 0 .. k-1 of each leaf, written to counts[leaf].
+  void count(std::int64_t k, std::span<std::int64_t> counts) const;
+  // For each leaf l, the arrival that brings its numbers[l]-th one (counted from 0), written over
+  // numbers[l]; the largest int64 where it lies beyond that.
+  void locate(std::span<std::int64_t> numbers) const;
 
  private:
   struct Node {
-    std::uint64_t share = 0;  // q
-    std::uint64_t phase = 0;  // f
-    int left = 0;             // >= 0: node; < 0: leaf ~left
-    int right = 0;
+    std::uint64_t share;  // q
+    std::uint64_t phase;  // f
+    int left;             // >= 0: a node; < 0: leaf ~left
+    int right;
   };
-  std::vector<Node> nodes_;
+  std::vector<Node> nodes_;  // children before parents
   int root_ = 0;
 };
 
 class Sampler {
  public:
-  // Throws PlanError when no document can be drawn, or when WhenDry::kError and a source would run
-  // dry before the epoch ends.
+  // Throws PlanError for weights that cannot be used, or under WhenDry::kError when a source would
+  // run dry before the epoch ends.
   Sampler(const Corpus& corpus, bool shuffle, std::uint64_t seed);
 
-  // Draws of one epoch.
+  // Draws of one epoch; 0 for a corpus without documents.
   std::int64_t epoch_draws() const { return epoch_draws_; }
-  // The document of draw `i` of epoch `epoch`, 0 <= i < epoch_draws().
-  std::int64_t draw(std::int64_t epoch, std::int64_t i) const;
+  // Documents of draws first, first + 1, ... of an epoch, as many as `out` holds.
+  void draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
 
  private:
-  // From draw `start` of an epoch on, `tree` divides draws; leaf l has had origins[l] before.
-  struct Phase {
-    std::int64_t start = 0;
-    MixTree tree;
-    std::vector<std::int64_t> origins;
+  struct Leaf {
+    int source;
+    std::int64_t first;  // document number
+    std::int64_t count;
   };
-  std::int64_t document(const Leaf& leaf, int leaf_number, std::int64_t number) const;
-  void add_phases_until_dry(std::uint64_t key);
+  // Arrivals at `tree` from draw `start` of an epoch on. Its leaf t stands for leaves_[live[t]],
+  // whose documents before origins[t] were drawn in earlier phases. Arrivals that find their source
+  // dry are passed over; a new phase begins once half of the shares is dry, so few are.
+  struct Phase {
+    std::int64_t start;
+    MixTree tree;
+    std::vector<int> live;
+    std::vector<std::int64_t> origins;
+
+    std::int64_t draws_before(std::int64_t arrival, std::span<const Leaf> leaves) const;
+  };
+
+  std::int64_t document(const Leaf& leaf, std::int64_t pass, std::int64_t number) const;
+  void plan_whole_epochs(const std::vector<double>& shares, std::uint64_t key);
 
   std::vector<Leaf> leaves_;
   std::vector<Phase> phases_;
   std::int64_t epoch_draws_ = 0;
-  bool epochs_run_on_ = false;  // a leaf's numbers go on from epoch to epoch
-  bool shuffle_ = false;
-  std::uint64_t seed_ = 0;
+  bool whole_epochs_ = true;  // every document once an epoch; else sources run on across epochs
+  bool shuffle_;
+  std::uint64_t seed_;
 };
 
 }  // namespace brimful

@@ -13,17 +13,28 @@ import numpy.typing
 __all__: list[str] = [
     "BrimfulError",
     "Corpus",
+    "Counts",
+    "Cursor",
     "DeviceError",
     "FormatError",
+    "Geometry",
+    "LayoutConfig",
+    "Ledger",
     "LoaderTimeout",
     "Packing",
+    "Plan",
     "PlanError",
+    "PrefetchConfig",
+    "PrefetchCounters",
     "ReadError",
     "RingExhausted",
     "Source",
     "StateError",
+    "Stream",
+    "Tally",
     "TokenStore",
     "arrow_store",
+    "count_batches",
     "device_available",
     "device_why_not",
     "find_boundaries",
@@ -34,6 +45,7 @@ __all__: list[str] = [
     "open_npy",
     "open_raw",
     "pack",
+    "settled",
     "with_offsets",
 ]
 
@@ -149,12 +161,194 @@ class Packing:
     @property
     def truncated_documents(self) -> int: ...
 
+class Plan:
+    def __init__(
+        self,
+        *,
+        corpus: Corpus,
+        seq_len: typing.SupportsInt | typing.SupportsIndex,
+        packing: str,
+        overlong: str,
+        window: typing.SupportsInt | typing.SupportsIndex,
+        shuffle: bool,
+        seed: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def draws(
+        self,
+        epoch: typing.SupportsInt | typing.SupportsIndex,
+        first: typing.SupportsInt | typing.SupportsIndex,
+        count: typing.SupportsInt | typing.SupportsIndex,
+    ) -> numpy.typing.NDArray[numpy.int64]: ...
+    def window(
+        self,
+        epoch: typing.SupportsInt | typing.SupportsIndex,
+        window: typing.SupportsInt | typing.SupportsIndex,
+    ) -> dict: ...
+    @property
+    def epoch_draws(self) -> int: ...
+    @property
+    def num_windows(self) -> int: ...
+
+class Cursor:
+    def __init__(
+        self,
+        epoch: typing.SupportsInt | typing.SupportsIndex = 0,
+        window: typing.SupportsInt | typing.SupportsIndex = 0,
+        bin: typing.SupportsInt | typing.SupportsIndex = 0,
+        step_bins: typing.SupportsInt | typing.SupportsIndex = 0,
+    ) -> None: ...
+    @property
+    def bin(self) -> int: ...
+    @property
+    def epoch(self) -> int: ...
+    @property
+    def step_bins(self) -> int: ...
+    @property
+    def window(self) -> int: ...
+
+class Geometry:
+    def __init__(
+        self,
+        *,
+        batch_size: typing.SupportsInt | typing.SupportsIndex,
+        world_size: typing.SupportsInt | typing.SupportsIndex,
+        rank: typing.SupportsInt | typing.SupportsIndex,
+        accumulate: typing.SupportsInt | typing.SupportsIndex,
+        drop_last: bool,
+    ) -> None: ...
+    @property
+    def bins_per_step(self) -> int: ...
+
+class Tally:
+    def __init__(self) -> None: ...
+    @property
+    def documents(self) -> int: ...
+    @documents.setter
+    def documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def dropped_documents(self) -> int: ...
+    @dropped_documents.setter
+    def dropped_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def dropped_tokens(self) -> int: ...
+    @dropped_tokens.setter
+    def dropped_tokens(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def dummy_rows(self) -> int: ...
+    @dummy_rows.setter
+    def dummy_rows(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def effective_tokens(self) -> int: ...
+    @effective_tokens.setter
+    def effective_tokens(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def empty_documents(self) -> int: ...
+    @empty_documents.setter
+    def empty_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def slots(self) -> int: ...
+    @slots.setter
+    def slots(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def split_documents(self) -> int: ...
+    @split_documents.setter
+    def split_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def tokens(self) -> int: ...
+    @tokens.setter
+    def tokens(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    @property
+    def truncated_documents(self) -> int: ...
+    @truncated_documents.setter
+    def truncated_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+
+class LayoutConfig:
+    def __init__(
+        self,
+        *,
+        fields: collections.abc.Sequence[str],
+        varlen: bool,
+        keep_tail: bool,
+        batch_size: typing.SupportsInt | typing.SupportsIndex,
+        seq_len: typing.SupportsInt | typing.SupportsIndex,
+        pad_token_id: typing.SupportsInt | typing.SupportsIndex,
+        continue_positions: bool,
+        vocab_size: typing.SupportsInt | typing.SupportsIndex | None,
+    ) -> None: ...
+
+class PrefetchConfig:
+    def __init__(
+        self,
+        *,
+        num_workers: typing.SupportsInt | typing.SupportsIndex,
+        depth: typing.SupportsInt | typing.SupportsIndex,
+        max_slots: typing.SupportsInt | typing.SupportsIndex | None,
+        timeout: typing.SupportsFloat | typing.SupportsIndex,
+    ) -> None: ...
+
+class PrefetchCounters:
+    @property
+    def backpressure_seconds(self) -> float: ...
+    @property
+    def fill_seconds(self) -> float: ...
+    @property
+    def first_batch_seconds(self) -> float: ...
+    @property
+    def plan_seconds(self) -> float: ...
+    @property
+    def slots(self) -> int: ...
+    @property
+    def slots_grown(self) -> int: ...
+    @property
+    def stall_seconds(self) -> float: ...
+
+class Counts:
+    @property
+    def all_ranks(self) -> Tally: ...
+    @property
+    def batches(self) -> int: ...
+    @property
+    def exposure(self) -> list: ...
+    @property
+    def rank(self) -> Tally: ...
+
+class Ledger:
+    def __init__(self, num_sources: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def counts(self) -> Counts: ...
+    def restore(
+        self,
+        all_ranks: Tally,
+        exposure: collections.abc.Sequence[
+            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+        ],
+    ) -> None: ...
+
+class Stream:
+    def __init__(
+        self,
+        plan: Plan,
+        layout: LayoutConfig,
+        geometry: Geometry,
+        cursor: Cursor,
+        prefetch: PrefetchConfig,
+        ledger: Ledger,
+    ) -> None: ...
+    def close(self) -> None: ...
+    def next(self) -> typing.Any: ...
+    @property
+    def counters(self) -> PrefetchCounters: ...
+    @property
+    def cursor(self) -> Cursor: ...
+    @property
+    def epoch(self) -> int: ...
+
 def arrow_store(
     name: str,
     values: numpy.ndarray,
     offsets: numpy.ndarray,
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
+def count_batches(plan: Plan, geometry: Geometry, cursor: Cursor) -> int: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
 def find_boundaries(
@@ -176,6 +370,7 @@ def pack(
     strategy: str,
     overlong: str,
 ) -> Packing: ...
+def settled(plan: Plan, cursor: Cursor) -> Cursor: ...
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...

@@ -1,0 +1,231 @@
+#include "batch/fill.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "core/columns.hpp"
+#include "core/error.hpp"
+#include "corpus/read_guard.hpp"
+
+namespace brimful {
+namespace {
+
+// One stretch of tokens of one document, or (store == nullptr) a tail of pad tokens.
+struct Segment {
+  const TokenStore* store = nullptr;
+  const std::byte* values = nullptr;  // of the first token
+  const std::uint8_t* mask = nullptr;
+  std::int64_t at = 0;  // place in the flattened batch
+  std::int64_t length = 0;
+  std::int64_t document = -1;
+  std::int64_t start = 0;  // the first token's place in its document
+  std::int32_t id = -1;    // document_ids
+};
+
+Segment piece_segment(const Corpus& corpus, const Packing& packing, std::size_t piece,
+                      std::int64_t at, std::int32_t id) {
+  const std::int64_t document = packing.documents[piece];
+  const DocumentRef ref = corpus.locate(document);
+  const std::int64_t first = ref.extent.begin + packing.starts[piece];
+  const TokenStore& store = *ref.store;
+  return {&store,
+          store.values + static_cast<std::size_t>(first) * item_size(store.type),
+          store.loss_mask == nullptr ? nullptr : store.loss_mask + first,
+          at,
+          packing.lengths[piece],
+          document,
+          packing.starts[piece],
+          id};
+}
+
+// Lays out the segments of a batch, without touching a token.
+std::vector<Segment> lay_out(const Corpus& corpus, const BatchSpec& spec, const LayoutConfig& config,
+                             BatchMeta& meta) {
+  std::vector<Segment> segments;
+  std::int64_t at = 0;
+  const auto add_tail = [&](std::int64_t end) {
+    segments.push_back({.at = at, .length = end - at});
+    at = end;
+  };
+  std::int32_t id = 0;
+  for (const BinRef& row : spec.rows) {
+    const Packing& packing = row.window->packing;
+    const auto bin = static_cast<std::size_t>(row.bin);
+    const std::int64_t row_end = at + config.seq_len;
+    if (!config.varlen) id = 0;
+    for (auto i = packing.bin_offsets[bin]; i < packing.bin_offsets[bin + 1]; ++i) {
+      segments.push_back(piece_segment(corpus, packing, static_cast<std::size_t>(i), at, id++));
+      at += segments.back().length;
+      meta.num_tokens += segments.back().length;
+    }
+    if (config.keep_tail && at < row_end) add_tail(row_end);
+  }
+  if (spec.rows.empty()) add_tail(config.keep_tail ? config.seq_len : 1);  // the dummy row
+  const auto num_rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(spec.rows.size()));
+  meta.rows = config.varlen ? 1 : num_rows;
+  meta.columns = at / meta.rows;
+  meta.cu_seqlens.reserve(segments.size() + 1);
+  meta.documents.reserve(segments.size());
+  meta.starts.reserve(segments.size());
+  meta.cu_seqlens.push_back(0);
+  for (const Segment& segment : segments) {
+    meta.cu_seqlens.push_back(static_cast<std::int32_t>(segment.at + segment.length));
+    meta.documents.push_back(segment.document);
+    meta.starts.push_back(segment.start);
+    meta.max_seqlen = std::max(meta.max_seqlen, segment.length);
+  }
+  return segments;
+}
+
+template <class T>
+T* column_of(const Layout& layout, std::size_t field, std::byte* slot, const Segment& segment) {
+  return reinterpret_cast<T*>(slot + layout.offset(field)) + segment.at;
+}
+
+// The labels of tokens 1 .. n-1 of a segment, for whichever column wants them.
+template <class T>
+void write_labels(const Segment& segment, std::int64_t* out) {
+  const std::byte* values = segment.values + sizeof(T);
+  if (segment.mask == nullptr) {
+    columns::widen<T>(values, out, segment.length - 1);
+  } else {
+    columns::widen_masked<T>(values, segment.mask + 1, kIgnoreLabel, out, segment.length - 1);
+  }
+}
+
+template <class T>
+void write_piece(const Layout& layout, const Segment& segment, bool weigh_shifted, std::byte* slot) {
+  const LayoutConfig& config = layout.config();
+  const std::int64_t last = segment.length - 1;
+  for (std::size_t f = 0; f < config.fields.size(); ++f) {
+    switch (config.fields[f]) {
+      case Column::kInputIds:
+        columns::widen<T>(segment.values, column_of<std::int64_t>(layout, f, slot, segment),
+                          segment.length);
+        break;
+      case Column::kLabels: {
+        auto* out = column_of<std::int64_t>(layout, f, slot, segment);
+        out[0] = kIgnoreLabel;
+        write_labels<T>(segment, out + 1);
+        break;
+      }
+      case Column::kShiftLabels: {
+        auto* out = column_of<std::int64_t>(layout, f, slot, segment);
+        write_labels<T>(segment, out);
+        out[last] = kIgnoreLabel;
+        break;
+      }
+      case Column::kPositionIds:
+        columns::count_up(config.continue_positions ? segment.start : 0,
+                          column_of<std::int64_t>(layout, f, slot, segment), segment.length);
+        break;
+      case Column::kDocumentIds:
+        std::fill_n(column_of<std::int32_t>(layout, f, slot, segment), segment.length, segment.id);
+        break;
+      case Column::kLossWeights: {
+        auto* out = column_of<float>(layout, f, slot, segment);
+        out[weigh_shifted ? last : 0] = 0;
+        out += weigh_shifted ? 0 : 1;
+        if (segment.mask == nullptr) {
+          std::fill_n(out, last, 1.0F);
+        } else {
+          columns::weigh(segment.mask + 1, out, last);
+        }
+        break;
+      }
+    }
+  }
+}
+
+void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
+  const LayoutConfig& config = layout.config();
+  for (std::size_t f = 0; f < config.fields.size(); ++f) {
+    switch (config.fields[f]) {
+      case Column::kInputIds:
+        std::fill_n(column_of<std::int64_t>(layout, f, slot, segment), segment.length,
+                    config.pad_token_id);
+        break;
+      case Column::kLabels:
+      case Column::kShiftLabels:
+        std::fill_n(column_of<std::int64_t>(layout, f, slot, segment), segment.length, kIgnoreLabel);
+        break;
+      case Column::kPositionIds:
+        columns::count_up(0, column_of<std::int64_t>(layout, f, slot, segment), segment.length);
+        break;
+      case Column::kDocumentIds:
+        std::fill_n(column_of<std::int32_t>(layout, f, slot, segment), segment.length, segment.id);
+        break;
+      case Column::kLossWeights:
+        std::fill_n(column_of<float>(layout, f, slot, segment), segment.length, 0.0F);
+        break;
+    }
+  }
+}
+
+[[noreturn]] void throw_outside_vocabulary(const Segment& segment, std::int64_t token_at,
+                                           std::int64_t vocab_size) {
+  const std::int64_t token = visit_type(segment.store->type, [&](auto type) {
+    using T = typename decltype(type)::type;
+    return static_cast<std::int64_t>(columns::load<T>(segment.values, token_at));
+  });
+  throw FormatError(segment.store->name + ": document " + std::to_string(segment.document) +
+                    " has token " + std::to_string(token) + " at place " +
+                    std::to_string(segment.start + token_at) + "; with vocab_size=" +
+                    std::to_string(vocab_size) + " tokens go from 0 to " +
+                    std::to_string(vocab_size - 1) +
+                    ". Check that the file's dtype and tokenizer are the ones declared");
+}
+
+[[noreturn]] void throw_wrong_count(const BatchMeta& meta, std::int64_t expected) {
+  throw FormatError("a loss mask has " + std::to_string(meta.num_items) +
+                    " trained tokens in this batch where its stored counts say " +
+                    std::to_string(expected) + "; write the loss masks (*.loss.bin) again");
+}
+
+}  // namespace
+
+BatchMeta fill(const Corpus& corpus, const BatchSpec& spec, const Layout& layout, std::byte* slot) {
+  const LayoutConfig& config = layout.config();
+  BatchMeta meta;
+  const std::vector<Segment> segments = lay_out(corpus, spec, config, meta);
+  const auto asks_for = [&](Column column) {
+    return std::find(config.fields.begin(), config.fields.end(), column) != config.fields.end();
+  };
+  const bool weigh_shifted = asks_for(Column::kShiftLabels) && !asks_for(Column::kLabels);
+
+  // Volatile: read again after a jump out of the loop.
+  volatile std::size_t at = 0;
+  volatile std::int64_t outside = -1;
+  std::int64_t num_items = 0;
+  const bool read = read_guarded([&] {
+    for (std::size_t s = 0; s < segments.size() && outside < 0; ++s) {
+      at = s;
+      const Segment& segment = segments[s];
+      if (segment.store == nullptr) {
+        write_tail(layout, segment, slot);
+        continue;
+      }
+      visit_type(segment.store->type, [&](auto type) {
+        using T = typename decltype(type)::type;
+        if (config.vocab_size) {
+          const auto bad =
+              columns::first_outside<T>(segment.values, *config.vocab_size, segment.length);
+          if (bad < segment.length) outside = bad;
+        }
+        write_piece<T>(layout, segment, weigh_shifted, slot);
+      });
+      num_items += segment.mask == nullptr
+                       ? segment.length - 1
+                       : columns::count_set(segment.mask + 1, segment.length - 1);
+    }
+  });
+  if (!read) throw_read_error(segments[at].store->name);
+  if (outside >= 0) throw_outside_vocabulary(segments[at], outside, *config.vocab_size);
+  meta.num_items = num_items;
+  if (meta.num_items != spec.delta.rank.effective_tokens) {
+    throw_wrong_count(meta, spec.delta.rank.effective_tokens);
+  }
+  return meta;
+}
+
+}  // namespace brimful

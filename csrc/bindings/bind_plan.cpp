@@ -1,0 +1,103 @@
+// The plan and its counts.
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "bindings/arrays.hpp"
+#include "bindings/bindings.hpp"
+#include "core/error.hpp"
+#include "plan/dealer.hpp"
+#include "plan/plan.hpp"
+
+namespace brimful {
+namespace py = pybind11;
+namespace {
+
+std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq_len,
+                                const std::string& packing, const std::string& overlong,
+                                std::int64_t window, bool shuffle, std::uint64_t seed) {
+  const auto strategy = parse_strategy(packing);
+  if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
+  const auto rule = parse_overlong(overlong);
+  if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
+  const py::gil_scoped_release nogil;
+  return std::make_shared<Plan>(std::move(corpus),
+                                PlanConfig{seq_len, *strategy, *rule, window, shuffle, seed});
+}
+
+py::dict window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
+  if (w < 0 || w >= plan.num_windows()) throw py::index_error();
+  WindowPlan planned;
+  {
+    const py::gil_scoped_release nogil;
+    planned = plan.window(epoch, w);
+  }
+  py::dict arrays;
+  arrays["bin_offsets"] = to_array(std::move(planned.packing.bin_offsets));
+  arrays["documents"] = to_array(std::move(planned.packing.documents));
+  arrays["starts"] = to_array(std::move(planned.packing.starts));
+  arrays["lengths"] = to_array(std::move(planned.packing.lengths));
+  return arrays;
+}
+
+py::array_t<std::int64_t> draws(const Plan& plan, std::int64_t epoch, std::int64_t first,
+                                std::int64_t count) {
+  const std::int64_t all = plan.sampler().epoch_draws();
+  if (epoch < 0 || first < 0 || count < 0 || first > all - count) throw py::index_error();
+  std::vector<std::int64_t> documents(static_cast<std::size_t>(count));
+  {
+    const py::gil_scoped_release nogil;
+    plan.sampler().draw(epoch, first, documents);
+  }
+  return to_array(std::move(documents));
+}
+
+}  // namespace
+
+void bind_plan(py::module_& m) {
+  py::class_<Plan, std::shared_ptr<Plan>>(m, "Plan")
+      .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
+           py::arg("packing"), py::arg("overlong"), py::arg("window"), py::arg("shuffle"),
+           py::arg("seed"))
+      .def_property_readonly("epoch_draws", [](const Plan& p) { return p.sampler().epoch_draws(); })
+      .def_property_readonly("num_windows", &Plan::num_windows)
+      .def("draws", &draws, py::arg("epoch"), py::arg("first"), py::arg("count"))
+      .def("window", &window, py::arg("epoch"), py::arg("window"));
+
+  py::class_<Cursor>(m, "Cursor")
+      .def(py::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t>(), py::arg("epoch") = 0,
+           py::arg("window") = 0, py::arg("bin") = 0, py::arg("step_bins") = 0)
+      .def_readonly("epoch", &Cursor::epoch)
+      .def_readonly("window", &Cursor::window)
+      .def_readonly("bin", &Cursor::bin)
+      .def_readonly("step_bins", &Cursor::step_bins);
+
+  py::class_<Geometry>(m, "Geometry")
+      .def(py::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>(), py::kw_only(),
+           py::arg("batch_size"), py::arg("world_size"), py::arg("rank"), py::arg("accumulate"),
+           py::arg("drop_last"))
+      .def_property_readonly("bins_per_step", &Geometry::bins_per_step);
+
+  m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
+        py::call_guard<py::gil_scoped_release>());
+  m.def("settled", &settled, py::arg("plan"), py::arg("cursor"),
+        py::call_guard<py::gil_scoped_release>());
+
+  py::class_<Tally>(m, "Tally")
+      .def(py::init<>())
+      .def_readwrite("slots", &Tally::slots)
+      .def_readwrite("tokens", &Tally::tokens)
+      .def_readwrite("effective_tokens", &Tally::effective_tokens)
+      .def_readwrite("documents", &Tally::documents)
+      .def_readwrite("dropped_documents", &Tally::dropped_documents)
+      .def_readwrite("dropped_tokens", &Tally::dropped_tokens)
+      .def_readwrite("truncated_documents", &Tally::truncated_documents)
+      .def_readwrite("split_documents", &Tally::split_documents)
+      .def_readwrite("empty_documents", &Tally::empty_documents)
+      .def_readwrite("dummy_rows", &Tally::dummy_rows);
+}
+
+}  // namespace brimful

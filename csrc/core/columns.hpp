@@ -1,0 +1,74 @@
+// The hot loops: one column of one segment each. Lengths count tokens; `source` need not be aligned.
+// Masks are one byte a token, zero for a token that is not trained.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "core/cpu.hpp"
+
+namespace brimful::columns {
+
+template <class T>
+inline T load(const std::byte* source, std::int64_t i) {
+  T value;
+  std::memcpy(&value, source + static_cast<std::size_t>(i) * sizeof(T), sizeof value);
+  return value;
+}
+
+// out[i] = source[i]
+template <class T>
+BRIMFUL_HOT void widen(const std::byte* source, std::int64_t* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<std::int64_t>(load<T>(source, i));
+}
+
+// out[i] = source[i] where the mask is set, `ignore` elsewhere
+template <class T>
+BRIMFUL_HOT void widen_masked(const std::byte* source, const std::uint8_t* mask, std::int64_t ignore,
+                              std::int64_t* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    out[i] = mask[i] != 0 ? static_cast<std::int64_t>(load<T>(source, i)) : ignore;
+  }
+}
+
+// out[i] = 1 where the mask is set, 0 elsewhere
+BRIMFUL_HOT inline void weigh(const std::uint8_t* mask, float* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = mask[i] != 0 ? 1.0F : 0.0F;
+}
+
+BRIMFUL_HOT inline std::int64_t count_set(const std::uint8_t* mask, std::int64_t n) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) count += mask[i] != 0 ? 1 : 0;
+  return count;
+}
+
+// out[i] = first + i
+BRIMFUL_HOT inline void count_up(std::int64_t first, std::int64_t* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = first + i;
+}
+
+// The first token outside [0, vocab_size), or n.
+template <class T>
+BRIMFUL_HOT std::int64_t first_outside(const std::byte* source, std::int64_t vocab_size,
+                                       std::int64_t n) {
+  // Blocks keep the inner loop free of branches, so that it vectorises.
+  constexpr std::int64_t kBlock = 256;
+  for (std::int64_t begin = 0; begin < n; begin += kBlock) {
+    const std::int64_t end = begin + kBlock < n ? begin + kBlock : n;
+    std::int64_t outside = 0;
+    for (std::int64_t i = begin; i < end; ++i) {
+      // A negative token is a huge one when seen as unsigned.
+      const auto token = static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(source, i)));
+      outside |= token >= static_cast<std::uint64_t>(vocab_size) ? 1 : 0;
+    }
+    if (outside == 0) continue;
+    for (std::int64_t i = begin; i < end; ++i) {
+      const auto token = static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(source, i)));
+      if (token >= static_cast<std::uint64_t>(vocab_size)) return i;
+    }
+  }
+  return n;
+}
+
+}  // namespace brimful::columns

@@ -1,0 +1,39 @@
+#include "loader/ledger.hpp"
+
+#include <string>
+
+#include "core/error.hpp"
+
+namespace brimful {
+
+Ledger::Ledger(int num_sources) {
+  counts_.exposure.resize(static_cast<std::size_t>(num_sources));
+  for (int s = 0; s < num_sources; ++s) counts_.exposure[static_cast<std::size_t>(s)].source = s;
+}
+
+void Ledger::add(const Delta& delta, bool is_batch) {
+  const std::scoped_lock lock(mutex_);
+  counts_.batches += is_batch ? 1 : 0;
+  counts_.rank += delta.rank;
+  counts_.global += delta.global;
+  for (const SourceTally& tally : delta.exposure) {
+    counts_.exposure[static_cast<std::size_t>(tally.source)] += tally;
+  }
+}
+
+Counts Ledger::counts() const {
+  const std::scoped_lock lock(mutex_);
+  return counts_;
+}
+
+void Ledger::restore(const Tally& global, const std::vector<SourceTally>& exposure) {
+  const std::scoped_lock lock(mutex_);
+  if (exposure.size() != counts_.exposure.size()) {
+    throw StateError("the state has exposure of " + std::to_string(exposure.size()) +
+                     " sources; this corpus has " + std::to_string(counts_.exposure.size()));
+  }
+  counts_.global = global;
+  counts_.exposure = exposure;
+}
+
+}  // namespace brimful

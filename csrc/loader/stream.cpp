@@ -1,0 +1,66 @@
+#include "loader/stream.hpp"
+
+#include <utility>
+
+#include "batch/fill.hpp"
+
+namespace brimful {
+
+// Makes batches from the plan. The dealer is used under the prefetcher's claims, one at a time.
+class Stream::Maker : public Producer {
+ public:
+  Maker(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry, Cursor cursor)
+      : plan_(std::move(plan)),
+        layout_(std::move(layout)),
+        dealer_(plan_, geometry, cursor),
+        epoch_(dealer_.epoch()) {}
+
+  std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
+  std::optional<BatchSpec> claim() override { return dealer_.next(); }
+  BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
+    return brimful::fill(plan_->corpus(), spec, layout_, slot);
+  }
+
+  const Layout& layout() const { return layout_; }
+  std::int64_t epoch() const { return epoch_; }
+  const Delta& end() const { return dealer_.end(); }
+
+ private:
+  std::shared_ptr<const Plan> plan_;
+  Layout layout_;
+  Dealer dealer_;
+  std::int64_t epoch_;
+};
+
+Stream::Stream(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry,
+               Cursor cursor, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
+    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor)),
+      ledger_(std::move(ledger)),
+      cursor_(cursor),
+      prefetcher_(maker_, prefetch) {}
+
+std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
+  const std::scoped_lock one_at_a_time(next_mutex_);
+  auto batch = prefetcher_.next(on_idle);
+  const std::scoped_lock lock(cursor_mutex_);
+  if (batch) {
+    cursor_ = batch->spec.after;
+    ledger_->add(batch->spec.delta, true);
+  } else if (!finished_) {
+    finished_ = true;
+    cursor_ = Cursor{.epoch = maker_->epoch() + 1};
+    ledger_->add(maker_->end(), false);
+  }
+  return batch;
+}
+
+const Layout& Stream::layout() const { return maker_->layout(); }
+
+std::int64_t Stream::epoch() const { return maker_->epoch(); }
+
+Cursor Stream::cursor() const {
+  const std::scoped_lock lock(cursor_mutex_);
+  return cursor_;
+}
+
+}  // namespace brimful

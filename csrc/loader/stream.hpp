@@ -1,0 +1,45 @@
+// A stream: the batches of one epoch, from a cursor to the epoch's end, made ahead by the prefetcher
+// and counted when they are delivered, not before.
+//
+// Threads: next() may be called from any thread, one call at a time; the others at any moment.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+
+#include "batch/layout.hpp"
+#include "loader/prefetcher.hpp"
+#include "loader/ledger.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+
+class Stream {
+ public:
+  Stream(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry, Cursor cursor,
+         PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger);
+
+  // As Prefetcher::next().
+  std::optional<Delivered> next(const std::function<void()>& on_idle = {});
+  void close() { prefetcher_.close(); }
+
+  const Layout& layout() const;
+  std::int64_t epoch() const;  // being delivered
+  // Of the next batch to be delivered; the next epoch's beginning once the end was reached.
+  Cursor cursor() const;
+  PrefetchCounters counters() const { return prefetcher_.counters(); }
+
+ private:
+  class Maker;
+  std::shared_ptr<Maker> maker_;
+  std::shared_ptr<Ledger> ledger_;
+  std::mutex next_mutex_;
+  mutable std::mutex cursor_mutex_;
+  Cursor cursor_;
+  bool finished_ = false;
+  Prefetcher prefetcher_;  // last: its threads use what stands above
+};
+
+}  // namespace brimful

@@ -1,0 +1,163 @@
+#include "plan/plan.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <string>
+#include <utility>
+
+#include "core/columns.hpp"
+#include "core/error.hpp"
+#include "core/random.hpp"
+#include "corpus/read_guard.hpp"
+
+namespace brimful {
+namespace {
+
+enum KeyTag : std::uint64_t { kBinKey = 11 };
+
+// The order in which a window delivers its bins: shuffled, or by each bin's earliest piece.
+std::vector<std::int64_t> delivery_order(const Packing& packing, const PlanConfig& config,
+                                         std::int64_t epoch, std::int64_t w) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(packing.num_bins()));
+  if (config.shuffle) {
+    const std::uint64_t key = derive_key(config.seed, kBinKey, epoch, w);
+    for (std::size_t p = 0; p < order.size(); ++p) {
+      order[p] = static_cast<std::int64_t>(permute(p, order.size(), key));
+    }
+    return order;
+  }
+  // A piece's place in the window: its document's draw, then where it starts.
+  std::vector<std::pair<std::int64_t, std::int64_t>> earliest(order.size());
+  for (std::size_t b = 0; b < order.size(); ++b) {
+    std::pair<std::int64_t, std::int64_t> best{std::numeric_limits<std::int64_t>::max(), 0};
+    for (std::int64_t i = packing.bin_offsets[b]; i < packing.bin_offsets[b + 1]; ++i) {
+      const auto piece = static_cast<std::size_t>(i);
+      best = std::min(best, {packing.documents[piece], packing.starts[piece]});
+    }
+    earliest[b] = best;
+  }
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
+    return earliest[static_cast<std::size_t>(a)] < earliest[static_cast<std::size_t>(b)];
+  });
+  return order;
+}
+
+PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document_length,
+                  const PlanConfig& config) {
+  if (length == document_length) return PieceKind::kWhole;
+  if (config.packing != Strategy::kConcat && config.overlong == Overlong::kTruncate) {
+    return PieceKind::kTruncated;
+  }
+  return start == 0 ? PieceKind::kFirstOfSplit : PieceKind::kLaterOfSplit;
+}
+
+}  // namespace
+
+Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
+    : corpus_(std::move(corpus)),
+      config_(config),
+      sampler_(*corpus_, config.shuffle, config.seed) {
+  if (config_.window < 1) {
+    throw PlanError("window is " + std::to_string(config_.window) +
+                    " documents; at least 1 document must be packed at a time");
+  }
+  pack({}, config_.seq_len, config_.packing, config_.overlong);  // checks the capacity
+  for (int s = 0; s < corpus_->num_sources(); ++s) {
+    for (const TokenStore& store : corpus_->source(s).stores) {
+      has_loss_masks_ = has_loss_masks_ || store.loss_mask != nullptr;
+    }
+  }
+}
+
+std::int64_t Plan::num_windows() const {
+  return (sampler_.epoch_draws() + config_.window - 1) / config_.window;
+}
+
+WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
+  const std::int64_t first = w * config_.window;
+  const auto count =
+      static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws() - first));
+  std::vector<std::int64_t> documents(count);
+  sampler_.draw(epoch, first, documents);
+  std::vector<std::int64_t> lengths(count);
+  for (std::size_t i = 0; i < count; ++i) lengths[i] = corpus_->length(documents[i]);
+
+  const Packing packed = pack(lengths, config_.seq_len, config_.packing, config_.overlong);
+  WindowPlan plan;
+  Packing& ordered = plan.packing;
+  ordered.capacity = packed.capacity;
+  ordered.tokens = packed.tokens;
+  ordered.dropped_documents = packed.dropped_documents;
+  ordered.dropped_tokens = packed.dropped_tokens;
+  ordered.truncated_documents = packed.truncated_documents;
+  ordered.split_documents = packed.split_documents;
+  ordered.empty_documents = packed.empty_documents;
+  ordered.bin_offsets.reserve(packed.bin_offsets.size());
+  ordered.bin_offsets.push_back(0);
+  const std::size_t pieces = packed.documents.size();
+  ordered.documents.reserve(pieces);
+  ordered.starts.reserve(pieces);
+  ordered.lengths.reserve(pieces);
+  plan.kinds.reserve(pieces);
+  std::vector<std::size_t> bin;
+  for (const std::int64_t b : delivery_order(packed, config_, epoch, w)) {
+    const auto begin = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b)]);
+    const auto end = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b) + 1]);
+    bin.resize(end - begin);
+    std::iota(bin.begin(), bin.end(), begin);
+    std::sort(bin.begin(), bin.end(), [&](std::size_t x, std::size_t y) {
+      return std::pair(packed.documents[x], packed.starts[x]) <
+             std::pair(packed.documents[y], packed.starts[y]);
+    });
+    for (const std::size_t i : bin) {
+      const auto drawn = static_cast<std::size_t>(packed.documents[i]);
+      ordered.documents.push_back(documents[drawn]);
+      ordered.starts.push_back(packed.starts[i]);
+      ordered.lengths.push_back(packed.lengths[i]);
+      plan.kinds.push_back(
+          kind_of(packed.starts[i], packed.lengths[i], lengths[drawn], config_));
+    }
+    ordered.bin_offsets.push_back(static_cast<std::int64_t>(ordered.documents.size()));
+  }
+  if (packed.dropped_documents > 0 || packed.truncated_documents > 0) {
+    const bool drops = config_.overlong == Overlong::kDrop;
+    for (std::size_t i = 0; i < count; ++i) {
+      if (lengths[i] <= config_.seq_len) continue;
+      (drops ? plan.dropped : plan.truncated)
+          .push_back({documents[i], lengths[i] - (drops ? 0 : config_.seq_len)});
+    }
+  }
+  return plan;
+}
+
+std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin) const {
+  const Packing& packing = window.packing;
+  const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin)]);
+  const auto end = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin) + 1]);
+  std::int64_t effective = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const std::int64_t length = packing.lengths[i];
+    if (!has_loss_masks_) {
+      effective += length - 1;
+      continue;
+    }
+    const DocumentRef ref = corpus_->locate(packing.documents[i]);
+    if (ref.store->loss_mask == nullptr) {
+      effective += length - 1;
+    } else if (ref.store->effective != nullptr && window.kinds[i] == PieceKind::kWhole) {
+      std::int64_t count;
+      std::memcpy(&count, ref.store->effective + ref.local * 8, sizeof count);
+      effective += count;
+    } else {
+      const std::uint8_t* mask = ref.store->loss_mask + ref.extent.begin + packing.starts[i];
+      if (!read_guarded([&] { effective += columns::count_set(mask + 1, length - 1); })) {
+        throw_read_error(ref.store->name);
+      }
+    }
+  }
+  return effective;
+}
+
+}  // namespace brimful

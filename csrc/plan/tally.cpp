@@ -1,0 +1,43 @@
+#include "plan/tally.hpp"
+
+#include <algorithm>
+
+namespace brimful {
+
+Tally& Tally::operator+=(const Tally& other) {
+  slots += other.slots;
+  tokens += other.tokens;
+  effective_tokens += other.effective_tokens;
+  documents += other.documents;
+  dropped_documents += other.dropped_documents;
+  dropped_tokens += other.dropped_tokens;
+  truncated_documents += other.truncated_documents;
+  split_documents += other.split_documents;
+  empty_documents += other.empty_documents;
+  dummy_rows += other.dummy_rows;
+  return *this;
+}
+
+SourceTally& SourceTally::operator+=(const SourceTally& other) {
+  documents += other.documents;
+  tokens += other.tokens;
+  dropped_documents += other.dropped_documents;
+  dropped_tokens += other.dropped_tokens;
+  return *this;
+}
+
+SourceTally& Delta::of_source(int source) {
+  const auto at = std::lower_bound(exposure.begin(), exposure.end(), source,
+                                   [](const SourceTally& t, int s) { return t.source < s; });
+  if (at != exposure.end() && at->source == source) return *at;
+  return *exposure.insert(at, SourceTally{.source = source});
+}
+
+Delta& Delta::operator+=(const Delta& other) {
+  rank += other.rank;
+  global += other.global;
+  for (const SourceTally& tally : other.exposure) of_source(tally.source) += tally;
+  return *this;
+}
+
+}  // namespace brimful

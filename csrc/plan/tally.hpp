@@ -1,0 +1,46 @@
+// Counts that add up. Tokens are real tokens, effective ones have a label, slots are places.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace brimful {
+
+struct Tally {
+  std::int64_t slots = 0;
+  std::int64_t tokens = 0;
+  std::int64_t effective_tokens = 0;
+  std::int64_t documents = 0;  // begun: pieces that hold a document's first token
+  std::int64_t dropped_documents = 0;
+  std::int64_t dropped_tokens = 0;
+  std::int64_t truncated_documents = 0;
+  std::int64_t split_documents = 0;
+  std::int64_t empty_documents = 0;
+  std::int64_t dummy_rows = 0;
+
+  Tally& operator+=(const Tally& other);
+};
+
+// What was delivered and dropped of one source.
+struct SourceTally {
+  int source = 0;
+  std::int64_t documents = 0;
+  std::int64_t tokens = 0;
+  std::int64_t dropped_documents = 0;
+  std::int64_t dropped_tokens = 0;
+
+  SourceTally& operator+=(const SourceTally& other);
+};
+
+// What one delivery adds: to this rank's counts, to those of all ranks, and by source (all ranks;
+// only sources that changed, each once).
+struct Delta {
+  Tally rank;
+  Tally global;
+  std::vector<SourceTally> exposure;
+
+  SourceTally& of_source(int source);
+  Delta& operator+=(const Delta& other);
+};
+
+}  // namespace brimful
