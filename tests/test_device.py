@@ -6,20 +6,35 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import brimful as bf
 
 NO_BACKEND = "no CUDA backend"
+ASK = "import brimful as bf; print(bf.device.available()); print(bf.device.why_not())"
 
 
-def libraries_searched(code: str, log: Path) -> str:
-    """What the dynamic loader looked for while a fresh interpreter ran `code`."""
-    env = {**os.environ, "LD_DEBUG": "libs", "LD_DEBUG_OUTPUT": str(log)}
+def run(code: str, **env: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+        [sys.executable, "-c", code],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    assert done.stdout == ""
     assert done.stderr == ""
-    return "".join(file.read_text() for file in log.parent.glob(f"{log.name}.*"))
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def fake_driver(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a driver library that fails on demand."""
+    folder = tmp_path_factory.mktemp("driver")
+    source = Path(__file__).parent / "fake_driver.c"
+    subprocess.run(
+        ["cc", "-shared", "-fPIC", "-o", folder / "libcuda.so.1", source], check=True, timeout=60
+    )
+    return folder
 
 
 def test_why_not_is_empty_exactly_when_available() -> None:
@@ -31,23 +46,38 @@ def test_why_not_is_one_sentence() -> None:
     assert reason == "" or re.fullmatch(r"[A-Z](?:(?!\. )[^\n])*[^.]\.", reason)
 
 
-def test_asking_again_gives_the_same_answer() -> None:
-    assert [bf.device.why_not() for _ in range(3)] == [bf.device.why_not()] * 3
+@pytest.mark.parametrize(
+    ("version", "status", "words"),
+    [
+        ("13000", "100", ["no device", "CUDA_VISIBLE_DEVICES"]),
+        ("11000", "0", ["not installed", "older than the CUDA"]),
+        ("13000", "999", ["cudaErrorUnknown", "999"]),
+        ("13000", "803", ["cudaErrorSystemDriverMismatch", "803"]),
+    ],
+)
+def test_a_failing_driver_is_a_reason_not_a_crash(
+    fake_driver: Path, version: str, status: str, words: list[str]
+) -> None:
+    answer = run(
+        ASK, LD_LIBRARY_PATH=str(fake_driver), FAKE_VERSION=version, FAKE_STATUS=status
+    ).splitlines()
+    assert answer[0] == "False"
+    assert NO_BACKEND in answer[1] or all(word in answer[1] for word in words)
 
 
 def test_a_hidden_device_is_not_available() -> None:
-    code = "import brimful as bf; print(bf.device.available(), bool(bf.device.why_not()))"
-    env = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split() == ["False", "True"]
-    assert done.stderr == ""
+    available, reason = run(ASK, CUDA_VISIBLE_DEVICES="").splitlines()
+    assert available == "False"
+    assert reason
 
 
 def test_import_does_not_load_the_driver_and_asking_does(tmp_path: Path) -> None:
-    imported = libraries_searched("import brimful", tmp_path / "import")
+    def searched(code: str, name: str) -> str:
+        run(code, LD_DEBUG="libs", LD_DEBUG_OUTPUT=str(tmp_path / name))
+        return "".join(file.read_text() for file in tmp_path.glob(f"{name}.*"))
+
+    imported = searched("import brimful", "import")
     assert "brimful" in imported
     assert "libcuda" not in imported
-    asked = libraries_searched("import brimful; brimful.device.why_not()", tmp_path / "ask")
+    asked = searched("import brimful; brimful.device.why_not()", "ask")
     assert ("libcuda" in asked) == (NO_BACKEND not in bf.device.why_not())
