@@ -137,9 +137,12 @@ void Prefetcher::Impl::start() {
 
 // The way of one batch, from slot to publication. False when there is none to make any more.
 bool Prefetcher::Impl::make_batch() {
+  // Outside the try block: were the slot returned before the stream ends, another worker would
+  // claim a ticket whose place in the sequencer is still that of the failed one.
+  Lease slot;
   std::optional<Ticket> ticket;
   try {
-    Lease slot = ring.lease();
+    slot = ring.lease();
     if (!slot) return false;
     ticket = claim();
     if (!ticket) return false;
@@ -199,10 +202,7 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
   TimeSum uncounted;  // the first batch has a counter of its own
   const Stopwatch watch(delivered == 0 ? uncounted : stall);
   ring.grow_if_all_held();  // once: while this waits, free slots go to workers and nowhere else
-  if (config.num_workers == 0) {
-    make_batch();
-    return;
-  }
+  if (config.num_workers == 0) make_batch();
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
     nanoseconds slice = kIdleSlice;
@@ -232,8 +232,8 @@ std::string Prefetcher::Impl::late_message(Clock::duration waited) const {
 }
 
 void Prefetcher::Impl::close() {
+  ring.close();  // first, or the slots of undelivered batches would be filled once more
   sequencer.close();
-  ring.close();
   const std::lock_guard lock(join_mutex);
   workers.clear();  // joins
 }

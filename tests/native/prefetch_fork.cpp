@@ -1,0 +1,69 @@
+// A process forks while workers run and leases are dropped. In the child the old iterator refuses,
+// lets go of its batches and is destroyed without waiting for anyone; a new one works. The parent
+// notices nothing.
+#include <sys/wait.h>
+
+#include <thread>
+#include <vector>
+
+#include "core/error.hpp"
+#include "numbered.hpp"
+
+namespace {
+
+using namespace brimful;
+using namespace brimful::test;
+
+constexpr std::size_t kWords = 64;
+constexpr std::int64_t kEndless = std::int64_t{1} << 40;
+#ifdef __SANITIZE_THREAD__
+constexpr int kWorkersInChild = 0;  // the thread sanitizer allows no threads there
+#else
+constexpr int kWorkersInChild = 2;
+#endif
+
+void live_in_the_child(std::unique_ptr<Prefetcher> opened_before, Lease inherited) {
+  const auto refused = [](const std::string& message) {
+    check(message.find("before fork") != std::string::npos, message);
+  };
+  refused(message_of<Error>([&] { opened_before->next(); }, "next() in a forked child"));
+  refused(message_of<Error>([&] { opened_before->counters(); }, "counters() in a forked child"));
+  inherited.reset();
+  opened_before->close();
+  opened_before.reset();
+
+  auto producer = std::make_shared<NumberedProducer>(kEndless, kWords);
+  Prefetcher own(producer, {.num_workers = kWorkersInChild, .depth = 2});
+  for (std::int64_t number = 0; number < 10; ++number) take(own, producer, number);
+}
+
+void fork_once(int workers) {
+  auto producer = std::make_shared<NumberedProducer>(kEndless, kWords);
+  auto prefetcher =
+      std::make_unique<Prefetcher>(producer, PrefetchConfig{.num_workers = workers, .depth = 4});
+  Lease lease = prefetcher->next()->slot;
+  std::int64_t number = 1;
+  while (number < 5) take(*prefetcher, producer, number++);
+
+  const pid_t child = fork();
+  check(child >= 0, "fork() fails");
+  if (child == 0) {
+    end_if_hung();  // alarms are not inherited
+    live_in_the_child(std::move(prefetcher), std::move(lease));
+    std::_Exit(0);
+  }
+  while (number < 20) take(*prefetcher, producer, number++);
+  int status = 0;
+  waitpid(child, &status, 0);
+  check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
+        "the child ends with status " + std::to_string(status));
+}
+
+}  // namespace
+
+int main() {
+  end_if_hung();
+  for (const int workers : {0, 1, 4}) {
+    for (int i = 0; i < 15; ++i) fork_once(workers);
+  }
+}
