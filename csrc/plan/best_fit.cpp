@@ -1,7 +1,8 @@
+// The bit tree, the pairing heaps of the table, and the buckets.
 #include "plan/best_fit.hpp"
 
+#include <algorithm>
 #include <bit>
-#include <limits>
 #include <utility>
 
 namespace brimful {
@@ -84,30 +85,51 @@ std::int64_t BestFitTable::take(std::int32_t length) {
   return run;
 }
 
-void BestFitTable::insert(std::int64_t run, const Run& content) {
+void BestFitTable::insert(std::int64_t run, std::int64_t first_bin, std::int32_t free) {
   if (run >= static_cast<std::int64_t>(nodes_.size())) nodes_.resize(run + 1);
-  nodes_[run] = {.first_bin = content.first_bin};
-  std::int64_t& top = heaps_[content.free];
-  if (top < 0) sizes_.set(content.free);
+  nodes_[run] = {.first_bin = first_bin};
+  std::int64_t& top = heaps_[free];
+  if (top < 0) sizes_.set(free);
   top = meld(top, run);
 }
 
-std::int64_t BestFitTree::take(std::int32_t length) {
-  const auto found = runs_.lower_bound({length, std::numeric_limits<std::int64_t>::min()});
-  if (found == runs_.end()) return -1;
+BestFitBuckets::BestFitBuckets(std::int64_t capacity, std::int64_t num_pieces)
+    : digits_(std::max(
+          0, static_cast<int>(std::bit_width(static_cast<std::uint64_t>(num_pieces))) - 6)),
+      occupied_(bucket_of(capacity) + 1),
+      buckets_(static_cast<std::size_t>(bucket_of(capacity)) + 1) {}
+
+std::int64_t BestFitBuckets::bucket_of(std::int64_t free) const {
+  const int bits = static_cast<int>(std::bit_width(static_cast<std::uint64_t>(free)));
+  const int shift = std::max(0, bits - digits_ - 1);
+  return (std::int64_t{shift} << digits_) + (free >> shift);
+}
+
+std::int64_t BestFitBuckets::take(std::int32_t length) {
+  std::int64_t bucket = bucket_of(length);
+  auto found = buckets_[bucket].lower_bound({length, 0});
+  if (found == buckets_[bucket].end()) {
+    bucket = occupied_.next(bucket + 1);
+    if (bucket < 0) return -1;
+    found = buckets_[bucket].begin();
+  }
   const std::int64_t run = found->second;
-  unused_ = runs_.extract(found);
+  unused_ = buckets_[bucket].extract(found);
+  if (buckets_[bucket].empty()) occupied_.clear(bucket);
   return run;
 }
 
-void BestFitTree::insert(std::int64_t run, const Run& content) {
+void BestFitBuckets::insert(std::int64_t run, std::int64_t first_bin, std::int32_t free) {
+  const std::int64_t bucket = bucket_of(free);
+  Runs& runs = buckets_[bucket];
+  if (runs.empty()) occupied_.set(bucket);
   if (unused_.empty()) {
-    runs_.emplace(std::pair(content.free, content.first_bin), run);
+    runs.emplace(std::pair(free, first_bin), run);
     return;
   }
-  unused_.key() = {content.free, content.first_bin};
+  unused_.key() = {free, first_bin};
   unused_.mapped() = run;
-  runs_.insert(std::move(unused_));
+  runs.insert(std::move(unused_));
 }
 
 }  // namespace brimful

@@ -1,14 +1,12 @@
 // Best fit: a piece goes into the bin whose free space is the least that suffices; of equal ones
-// into the first. Two indexes with the same answers: a table over all sizes of free space, and an
-// ordered tree of those that occur, for capacities that are large beside the number of pieces.
+// into the first. Two indexes with the same answers: a table over all sizes of free space, and
+// buckets of neighbouring sizes, for capacities that are large beside the number of pieces.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <utility>
 #include <vector>
-
-#include "plan/bin_runs.hpp"
 
 namespace brimful {
 
@@ -23,8 +21,8 @@ class BitTree {
   std::int64_t next(std::int64_t i) const;  // the least number set that is >= i, or -1
 
  private:
-  std::vector<std::vector<std::uint64_t>>
-      levels_;  // bit i of a level: word i of the one below != 0
+  // Bit i of a level: word i of the level below is not 0.
+  std::vector<std::vector<std::uint64_t>> levels_;
 };
 
 class BestFitTable {
@@ -33,7 +31,7 @@ class BestFitTable {
       : sizes_(capacity + 1), heaps_(static_cast<std::size_t>(capacity) + 1, -1) {}
 
   std::int64_t take(std::int32_t length);
-  void insert(std::int64_t run, const Run& content);
+  void insert(std::int64_t run, std::int64_t first_bin, std::int32_t free);
 
  private:
   // The runs of one size are a pairing heap, first bin on top.
@@ -50,15 +48,23 @@ class BestFitTable {
   std::vector<Node> nodes_;          // by run
 };
 
-class BestFitTree {
+class BestFitBuckets {
  public:
+  BestFitBuckets(std::int64_t capacity, std::int64_t num_pieces);
+
   std::int64_t take(std::int32_t length);
-  void insert(std::int64_t run, const Run& content);
+  void insert(std::int64_t run, std::int64_t first_bin, std::int32_t free);
 
  private:
   using Runs = std::map<std::pair<std::int32_t, std::int64_t>, std::int64_t>;
-  Runs runs_;               // (free, first bin) -> run
-  Runs::node_type unused_;  // the node of the run taken last, to be used again
+  // Sizes that agree in their first binary digits share a bucket: bins that are all but full are
+  // the many, and so have as many buckets as the emptier ones.
+  std::int64_t bucket_of(std::int64_t free) const;
+
+  int digits_;
+  BitTree occupied_;           // buckets that hold a run
+  std::vector<Runs> buckets_;  // (free, first bin) -> run, however many sizes fall together
+  Runs::node_type unused_;     // the node of the run taken last, to be used again
 };
 
 }  // namespace brimful

@@ -1,3 +1,4 @@
+// The growth, splitting and writing out of runs.
 #include "plan/bin_runs.hpp"
 
 #include <algorithm>

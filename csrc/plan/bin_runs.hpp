@@ -23,8 +23,8 @@ struct Run {
 };
 
 // An Index holds the runs that may take more pieces and decides which one takes the next:
-//   std::int64_t take(std::int32_t length)     removes and returns that run, or -1 when none has
-//   room void insert(std::int64_t run, const Run&)
+//   std::int64_t take(std::int32_t length)  removes and returns that run; -1 when none has room
+//   void insert(std::int64_t run, std::int64_t first_bin, std::int32_t free)
 // As long as a bin has room for another piece of the same length the rule must choose it again, and
 // then the next bin of its run: so it is for best fit and for first fit.
 class BinRuns {
@@ -84,7 +84,8 @@ class BinRuns {
 
   template <class Index>
   void keep(std::int64_t run, Index& index) {
-    if (runs_[run].free >= shortest_) index.insert(run, runs_[run]);
+    const Run& kept = runs_[run];
+    if (kept.free >= shortest_) index.insert(run, kept.first_bin, kept.free);
   }
 
   std::int64_t open(std::int64_t bins);

@@ -1,3 +1,4 @@
+// The tournament: every node knows the most free space below it.
 #include "plan/first_fit.hpp"
 
 #include <algorithm>
@@ -14,11 +15,11 @@ std::int64_t FirstFitTree::take(std::int32_t length) {
   return runs_[node - leaves_];
 }
 
-void FirstFitTree::insert(std::int64_t run, const Run& content) {
-  const auto bin = static_cast<std::size_t>(content.first_bin);
+void FirstFitTree::insert(std::int64_t run, std::int64_t first_bin, std::int32_t free) {
+  const auto bin = static_cast<std::size_t>(first_bin);
   if (bin >= leaves_) grow(std::bit_ceil(bin + 1));
   runs_[bin] = run;
-  set(bin, content.free);
+  set(bin, free);
 }
 
 void FirstFitTree::set(std::size_t bin, std::int32_t free) {

@@ -5,14 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include "plan/bin_runs.hpp"
-
 namespace brimful {
 
 class FirstFitTree {
  public:
   std::int64_t take(std::int32_t length);
-  void insert(std::int64_t run, const Run& content);
+  void insert(std::int64_t run, std::int64_t first_bin, std::int32_t free);
 
  private:
   void set(std::size_t bin, std::int32_t free);

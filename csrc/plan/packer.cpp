@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "plan/arrival.hpp"
 #include "plan/best_fit.hpp"
 #include "plan/bin_runs.hpp"
 #include "plan/first_fit.hpp"
+#include "plan/large.hpp"
 #include "plan/pieces.hpp"
 
 namespace brimful {
@@ -37,41 +39,9 @@ auto parse(const Table& table, std::string_view name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Documents end to end, cut where a bin is full.
-void place_end_to_end(std::span<const std::int64_t> lengths, std::int64_t num_pieces,
-                      Packing& packing) {
-  const auto pieces = static_cast<std::size_t>(num_pieces);
-  const std::int64_t bins = packing.tokens / packing.capacity;
-  packing.documents.reserve(pieces);
-  packing.starts.reserve(pieces);
-  packing.lengths.reserve(pieces);
-  packing.bin_offsets.reserve(static_cast<std::size_t>(bins) + 2);
-  packing.bin_offsets.push_back(0);
-  std::int64_t room = packing.capacity;
-  for (std::size_t document = 0; document < lengths.size(); ++document) {
-    for (std::int64_t start = 0; start < lengths[document];) {
-      const std::int64_t length = std::min(lengths[document] - start, room);
-      packing.documents.push_back(static_cast<std::int64_t>(document));
-      packing.starts.push_back(start);
-      packing.lengths.push_back(static_cast<std::int32_t>(length));
-      start += length;
-      room -= length;
-      if (room == 0) {
-        packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
-        room = packing.capacity;
-      }
-    }
-  }
-  if (room < packing.capacity) {
-    packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
-  }
-}
-
 template <class Index>
-void place_by(Index index, const PieceSequence& sequence, Packing& packing) {
-  std::int32_t shortest = static_cast<std::int32_t>(packing.capacity);
-  for (const PieceGroup& group : sequence.groups) shortest = std::min(shortest, group.length);
-  BinRuns bins(packing.capacity, shortest);
+void place_sequence(Index index, const PieceSequence& sequence, Packing& packing) {
+  BinRuns bins(packing.capacity, sequence.groups.back().length);
   std::int64_t piece = 0;
   for (const PieceGroup& group : sequence.groups) {
     bins.place(group, piece, index);
@@ -80,18 +50,33 @@ void place_by(Index index, const PieceSequence& sequence, Packing& packing) {
   bins.write(sequence, packing);
 }
 
+void place_decreasing(std::span<const std::int64_t> lengths, Overlong overlong,
+                      std::int64_t num_pieces, Strategy strategy, Packing& packing) {
+  const PieceSequence sequence = decreasing_sequence(lengths, overlong, packing, num_pieces);
+  if (strategy == Strategy::kFirstFitDecreasing) {
+    place_sequence(FirstFitTree(), sequence, packing);
+  } else if (table_pays(packing.capacity, num_pieces)) {
+    place_sequence(BestFitTable(packing.capacity), sequence, packing);
+  } else {
+    place_sequence(BestFitBuckets(packing.capacity, num_pieces), sequence, packing);
+  }
+}
+
 void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces, Strategy strategy,
            Overlong overlong, Packing& packing) {
-  if (strategy == Strategy::kConcat) return place_end_to_end(lengths, num_pieces, packing);
-  const PieceSequence sequence = strategy == Strategy::kBestFit
-                                     ? arrival_sequence(lengths, overlong, packing, num_pieces)
-                                     : decreasing_sequence(lengths, overlong, packing, num_pieces);
-  if (strategy == Strategy::kFirstFitDecreasing) {
-    place_by(FirstFitTree(), sequence, packing);
-  } else if (table_pays(packing.capacity, num_pieces)) {
-    place_by(BestFitTable(packing.capacity), sequence, packing);
+  if (num_pieces == 0) {
+    packing.bin_offsets = {0};
+    return;
+  }
+  reserve_large(packing.documents, static_cast<std::size_t>(num_pieces));
+  reserve_large(packing.starts, static_cast<std::size_t>(num_pieces));
+  reserve_large(packing.lengths, static_cast<std::size_t>(num_pieces));
+  if (strategy == Strategy::kConcat) {
+    place_end_to_end(lengths, packing);
+  } else if (strategy == Strategy::kBestFit) {
+    place_best_fit(lengths, overlong, num_pieces, packing);
   } else {
-    place_by(BestFitTree(), sequence, packing);
+    place_decreasing(lengths, overlong, num_pieces, strategy, packing);
   }
 }
 

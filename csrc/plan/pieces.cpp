@@ -2,13 +2,12 @@
 // pass over the lengths where the capacity is small beside them, else a radix sort.
 #include "plan/pieces.hpp"
 
-#include <algorithm>
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
 
 #include "core/error.hpp"
+#include "plan/large.hpp"
 
 namespace brimful {
 namespace {
@@ -41,20 +40,24 @@ struct Piece {
   std::int32_t length;
 };
 
+std::int32_t length_of(const Piece& piece) { return piece.length; }
+std::int32_t length_of(std::int32_t length) { return length; }
+
 // Stable, longest first: one counting pass for each 11 bits of the longest length.
-void radix_sort_decreasing(std::vector<Piece>& pieces, std::int64_t capacity) {
+template <class T>
+void radix_sort_decreasing(std::vector<T>& pieces, std::int64_t capacity) {
   constexpr int kBits = 11;
   constexpr std::size_t kDigits = 1U << kBits;
-  std::vector<Piece> sorted(pieces.size());
+  std::vector<T> sorted(pieces.size());
   for (int shift = 0; capacity >> shift > 0; shift += kBits) {
-    const auto digit = [shift](const Piece& piece) {
-      return (static_cast<std::uint32_t>(piece.length) >> shift) & (kDigits - 1);
+    const auto digit = [shift](const T& piece) {
+      return (static_cast<std::uint32_t>(length_of(piece)) >> shift) & (kDigits - 1);
     };
     std::vector<std::int64_t> places(kDigits);
-    for (const Piece& piece : pieces) ++places[digit(piece)];
+    for (const T& piece : pieces) ++places[digit(piece)];
     std::int64_t place = 0;
     for (std::size_t d = kDigits; d-- > 0;) place += std::exchange(places[d], place);
-    for (const Piece& piece : pieces) sorted[at(places[digit(piece)]++)] = piece;
+    for (const T& piece : pieces) sorted[at(places[digit(piece)]++)] = piece;
     pieces.swap(sorted);
   }
 }
@@ -62,10 +65,6 @@ void radix_sort_decreasing(std::vector<Piece>& pieces, std::int64_t capacity) {
 void extend(std::vector<PieceGroup>& groups, std::int32_t length) {
   if (groups.empty() || groups.back().length != length) groups.push_back({length, 0});
   ++groups.back().count;
-}
-
-bool starts_vary(Overlong overlong, const Packing& surveyed) {
-  return overlong == Overlong::kSplit && surveyed.split_documents > 0;
 }
 
 }  // namespace
@@ -117,26 +116,12 @@ std::int64_t survey(std::span<const std::int64_t> lengths, Strategy strategy, Ov
   return pieces;
 }
 
-PieceSequence arrival_sequence(std::span<const std::int64_t> lengths, Overlong overlong,
-                               const Packing& surveyed, std::int64_t num_pieces) {
-  PieceSequence sequence;
-  sequence.documents.reserve(at(num_pieces));
-  const bool with_starts = starts_vary(overlong, surveyed);
-  if (with_starts) sequence.starts.reserve(at(num_pieces));
-  each_piece(lengths, surveyed.capacity, overlong,
-             [&](std::int64_t document, std::int64_t start, std::int32_t length) {
-               sequence.documents.push_back(document);
-               if (with_starts) sequence.starts.push_back(start);
-               extend(sequence.groups, length);
-             });
-  return sequence;
-}
-
 PieceSequence decreasing_sequence(std::span<const std::int64_t> lengths, Overlong overlong,
                                   const Packing& surveyed, std::int64_t num_pieces) {
   PieceSequence sequence;
   const std::int64_t capacity = surveyed.capacity;
-  const bool with_starts = starts_vary(overlong, surveyed);
+  const bool with_starts = surveyed.split_documents > 0;
+  reserve_large(sequence.documents, at(num_pieces));
   sequence.documents.resize(at(num_pieces));
   if (with_starts) sequence.starts.resize(at(num_pieces));
   if (table_pays(capacity, num_pieces)) {
@@ -153,7 +138,7 @@ PieceSequence decreasing_sequence(std::span<const std::int64_t> lengths, Overlon
     return sequence;
   }
   std::vector<Piece> pieces;
-  pieces.reserve(at(num_pieces));
+  reserve_large(pieces, at(num_pieces));
   each_piece(lengths, capacity, overlong,
              [&](std::int64_t document, std::int64_t start, std::int32_t length) {
                pieces.push_back({document, start, length});
@@ -175,7 +160,7 @@ std::vector<PieceGroup> length_histogram(std::span<const std::int32_t> lengths,
     return take_places(counts);
   }
   std::vector<std::int32_t> sorted(lengths.begin(), lengths.end());
-  std::sort(sorted.begin(), sorted.end(), std::greater<>());
+  radix_sort_decreasing(sorted, capacity);
   std::vector<PieceGroup> groups;
   for (const std::int32_t length : sorted) extend(groups, length);
   return groups;

@@ -1,6 +1,5 @@
-// Pieces: what the overlong rule leaves of each document, and the sequence in which a strategy
-// places them. Nothing is copied before it is ordered: the rule is applied while walking the
-// lengths.
+// Pieces: what the overlong rule leaves of each document, and their order from long to short. The
+// rule is applied while walking the lengths: pieces in arrival order are never listed.
 #pragma once
 
 #include <cstdint>
@@ -39,13 +38,13 @@ void each_piece(std::span<const std::int64_t> lengths, std::int64_t capacity, Ov
 std::int64_t survey(std::span<const std::int64_t> lengths, Strategy strategy, Overlong overlong,
                     Packing& packing);
 
-// A stretch of the sequence whose pieces are equally long.
+// Pieces of one length.
 struct PieceGroup {
   std::int32_t length = 0;
   std::int64_t count = 0;
 };
 
-// Pieces in the order of placing, with equal neighbours counted instead of listed.
+// Pieces longest first; equal lengths by document number, then by start.
 struct PieceSequence {
   std::vector<std::int64_t> documents;  // [pieces]
   std::vector<std::int64_t> starts;     // [pieces], or empty when every piece starts at token 0
@@ -53,9 +52,6 @@ struct PieceSequence {
 };
 
 // `num_pieces` and the counters of `surveyed` are survey()'s.
-PieceSequence arrival_sequence(std::span<const std::int64_t> lengths, Overlong overlong,
-                               const Packing& surveyed, std::int64_t num_pieces);
-// Longest first; equal lengths by document number, then by start.
 PieceSequence decreasing_sequence(std::span<const std::int64_t> lengths, Overlong overlong,
                                   const Packing& surveyed, std::int64_t num_pieces);
 
