@@ -15,6 +15,7 @@ from brimful.corpus import Corpus
 from brimful.mixing import mix
 from brimful.opening import open
 from brimful.packing import PackPlan, pack
+from brimful.shards import ShardWriter
 
 __version__ = "0.1.0"
 
@@ -28,6 +29,7 @@ __all__ = [
     "PlanError",
     "ReadError",
     "RingExhausted",
+    "ShardWriter",
     "StateError",
     "device",
     "mix",
