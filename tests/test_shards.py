@@ -41,9 +41,7 @@ def test_bytes_of_a_small_pair(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("dtype", "code"), tuple(zip(DISK_DTYPES, CODES, strict=True))
-)
+@pytest.mark.parametrize(("dtype", "code"), tuple(zip(DISK_DTYPES, CODES, strict=True)))
 def test_type_codes_and_extremes(tmp_path: Path, dtype: str, code: int) -> None:
     info = np.iinfo(dtype)
     with bf.ShardWriter(tmp_path, dtype=dtype) as writer:

@@ -36,17 +36,17 @@ class Run:
 
     def effective(self) -> npt.NDArray[np.int64]:
         """Per document: tokens that get a label, which are those of the mask but for the first."""
-        lengths = np.diff(self.token_ends, prepend=0)
-        if self.loss_mask is None:
-            return np.maximum(lengths - 1, 0)
-        mask, ends = self.loss_mask, self.token_ends
-        firsts = ends - lengths
+        ends, mask = self.token_ends, self.loss_mask
+        lengths = np.diff(ends, prepend=0)
+        if mask is None:
+            counts: npt.NDArray[np.int64] = np.maximum(lengths - 1, 0)
+            return counts
         # One call a document: a reduction over all of them would widen the mask eightfold first.
-        counts = (
-            np.count_nonzero(mask[first + 1 : end])
-            for first, end in zip(firsts.tolist(), ends.tolist(), strict=True)
+        kept = (
+            np.count_nonzero(mask[end - length + 1 : end])
+            for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
         )
-        return np.fromiter(counts, np.int64, lengths.size)
+        return np.fromiter(kept, np.int64, lengths.size)
 
     def documents(self, start: int, stop: int) -> Run:
         """A part of the run; tokens and masks are views."""
