@@ -28,6 +28,7 @@ CASES = [(name, n) for n in SIZES for name in make_sets(n) if name != "code" or 
 
 def record(benchmark: Any, length_set: LengthSet, bins: int) -> None:
     lengths, capacity = length_set
+    # Of whole documents: who cuts them, as concat does, may need fewer bins than that.
     bound = bf.pack(lengths, capacity).lower_bound
     benchmark.extra_info.update(
         documents=len(lengths),
