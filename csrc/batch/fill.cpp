@@ -39,8 +39,8 @@ Segment piece_segment(const Corpus& corpus, const Packing& packing, std::size_t 
 }
 
 // Lays out the segments of a batch, without touching a token.
-std::vector<Segment> lay_out(const Corpus& corpus, const BatchSpec& spec, const LayoutConfig& config,
-                             BatchMeta& meta) {
+std::vector<Segment> lay_out(const Corpus& corpus, const BatchSpec& spec,
+                             const LayoutConfig& config, BatchMeta& meta) {
   std::vector<Segment> segments;
   std::int64_t at = 0;
   const auto add_tail = [&](std::int64_t end) {
@@ -94,7 +94,8 @@ void write_labels(const Segment& segment, std::int64_t* out) {
 }
 
 template <class T>
-void write_piece(const Layout& layout, const Segment& segment, bool weigh_shifted, std::byte* slot) {
+void write_piece(const Layout& layout, const Segment& segment, bool weigh_shifted,
+                 std::byte* slot) {
   const LayoutConfig& config = layout.config();
   const std::int64_t last = segment.length - 1;
   for (std::size_t f = 0; f < config.fields.size(); ++f) {
@@ -147,7 +148,8 @@ void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
         break;
       case Column::kLabels:
       case Column::kShiftLabels:
-        std::fill_n(column_of<std::int64_t>(layout, f, slot, segment), segment.length, kIgnoreLabel);
+        std::fill_n(column_of<std::int64_t>(layout, f, slot, segment), segment.length,
+                    kIgnoreLabel);
         break;
       case Column::kPositionIds:
         columns::count_up(0, column_of<std::int64_t>(layout, f, slot, segment), segment.length);
@@ -170,8 +172,8 @@ void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
   });
   throw FormatError(segment.store->name + ": document " + std::to_string(segment.document) +
                     " has token " + std::to_string(token) + " at place " +
-                    std::to_string(segment.start + token_at) + "; with vocab_size=" +
-                    std::to_string(vocab_size) + " tokens go from 0 to " +
+                    std::to_string(segment.start + token_at) +
+                    "; with vocab_size=" + std::to_string(vocab_size) + " tokens go from 0 to " +
                     std::to_string(vocab_size - 1) +
                     ". Check that the file's dtype and tokenizer are the ones declared");
 }

@@ -19,8 +19,8 @@ Layout::Layout(LayoutConfig config) : config_(std::move(config)) {
   constexpr std::size_t kAlignment = 64;
   for (const Column column : config_.fields) {
     offsets_.push_back(slot_bytes_);
-    const std::size_t bytes = column_info(column).size *
-                              static_cast<std::size_t>(config_.batch_size * config_.seq_len);
+    const std::size_t bytes =
+        column_info(column).size * static_cast<std::size_t>(config_.batch_size * config_.seq_len);
     slot_bytes_ += (bytes + kAlignment - 1) / kAlignment * kAlignment;
   }
 }

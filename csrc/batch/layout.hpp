@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-
 namespace brimful {
 
 enum class Column : std::uint8_t {
@@ -81,7 +80,7 @@ class Layout {
 // What a filled slot holds besides its columns. One segment a piece, one a tail.
 struct BatchMeta {
   std::int64_t rows = 0;
-  std::int64_t columns = 0;  // tokens a row; the total for "varlen", where rows is 1
+  std::int64_t columns = 0;              // tokens a row; the total for "varlen", where rows is 1
   std::vector<std::int32_t> cu_seqlens;  // [segments + 1] over the flattened batch, tails included
   std::vector<std::int64_t> documents;   // [segments] document number, -1 for a tail
   std::vector<std::int64_t> starts;      // [segments] first token's place in its document

@@ -1,5 +1,5 @@
-// The Python classes of core/error.hpp: BrimfulError is the root; input errors are also ValueErrors,
-// the machine's are also RuntimeErrors.
+// The Python classes of core/error.hpp: BrimfulError is the root; input errors are also
+// ValueErrors, the machine's are also RuntimeErrors.
 #include "bindings/bindings.hpp"
 #include "core/error.hpp"
 

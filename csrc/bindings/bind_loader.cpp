@@ -10,8 +10,8 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "core/error.hpp"
-#include "loader/stream.hpp"
 #include "loader/ledger.hpp"
+#include "loader/stream.hpp"
 
 namespace brimful {
 namespace py = pybind11;
@@ -49,8 +49,8 @@ py::object next(Stream& stream) {
 LayoutConfig layout_config(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
                            std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
                            bool continue_positions, std::optional<std::int64_t> vocab_size) {
-  LayoutConfig config{{},           varlen,       keep_tail,          batch_size,
-                      seq_len,      pad_token_id, continue_positions, vocab_size};
+  LayoutConfig config{{},      varlen,       keep_tail,          batch_size,
+                      seq_len, pad_token_id, continue_positions, vocab_size};
   for (const std::string& name : fields) {
     const auto column = parse_column(name);
     if (!column) throw PlanError("fields: no column is called '" + name + "'");

@@ -1,5 +1,5 @@
-// The hot loops: one column of one segment each. Lengths count tokens; `source` need not be aligned.
-// Masks are one byte a token, zero for a token that is not trained.
+// The hot loops: one column of one segment each. Lengths count tokens; `source` need not be
+// aligned. Masks are one byte a token, zero for a token that is not trained.
 #pragma once
 
 #include <cstddef>
@@ -25,8 +25,8 @@ BRIMFUL_HOT void widen(const std::byte* source, std::int64_t* out, std::int64_t 
 
 // out[i] = source[i] where the mask is set, `ignore` elsewhere
 template <class T>
-BRIMFUL_HOT void widen_masked(const std::byte* source, const std::uint8_t* mask, std::int64_t ignore,
-                              std::int64_t* out, std::int64_t n) {
+BRIMFUL_HOT void widen_masked(const std::byte* source, const std::uint8_t* mask,
+                              std::int64_t ignore, std::int64_t* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     out[i] = mask[i] != 0 ? static_cast<std::int64_t>(load<T>(source, i)) : ignore;
   }

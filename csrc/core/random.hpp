@@ -28,9 +28,10 @@ constexpr std::uint64_t derive_key(std::uint64_t seed, Words... words) {
   return seed;
 }
 
-// Number i of a keyed permutation of 0..n-1 (0 <= i < n), in O(1) time and memory: a Feistel network
-// over the smallest power of two that holds n, walked until it lands below n (Black and Rogaway 2002).
-// The two halves may differ by one bit, so a walk takes fewer than two steps on average.
+// Number i of a keyed permutation of 0..n-1 (0 <= i < n), in O(1) time and memory: a Feistel
+// network over the smallest power of two that holds n, walked until it lands below n (Black and
+// Rogaway 2002). The two halves may differ by one bit, so a walk takes fewer than two steps on
+// average.
 constexpr std::uint64_t permute(std::uint64_t i, std::uint64_t n, std::uint64_t key) {
   if (n <= 1) return 0;
   constexpr int kRounds = 8;

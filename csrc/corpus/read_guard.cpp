@@ -47,9 +47,10 @@ ReadGuard::ReadGuard() : outer_(active_guard) {
 ReadGuard::~ReadGuard() { active_guard = outer_; }
 
 void throw_read_error(const std::string& file) {
-  throw ReadError("reading " + file +
-                  ": the file shrank or could not be read while it was open; found fewer bytes than "
-                  "when it was opened. Restore the file, then open it again");
+  throw ReadError(
+      "reading " + file +
+      ": the file shrank or could not be read while it was open; found fewer bytes than "
+      "when it was opened. Restore the file, then open it again");
 }
 
 }  // namespace brimful

@@ -1,6 +1,6 @@
-// Reads of mapped files that may shrink under us: a SIGBUS inside the guard becomes a ReadError that
-// names the file, instead of the end of the process. Any thread; the previous handler still gets
-// every SIGBUS that is not ours.
+// Reads of mapped files that may shrink under us: a SIGBUS inside the guard becomes a ReadError
+// that names the file, instead of the end of the process. Any thread; the previous handler still
+// gets every SIGBUS that is not ours.
 #pragma once
 
 #include <csetjmp>

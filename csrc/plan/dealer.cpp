@@ -17,7 +17,8 @@ std::string place(const Cursor& cursor) {
 void check(const Geometry& g) {
   const auto at_least_one = [](std::int64_t value, const char* name) {
     if (value < 1) {
-      throw PlanError(std::string(name) + " is " + std::to_string(value) + "; it must be at least 1");
+      throw PlanError(std::string(name) + " is " + std::to_string(value) +
+                      "; it must be at least 1");
     }
   };
   at_least_one(g.batch_size, "batch_size");
@@ -70,8 +71,8 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
 std::optional<BatchSpec> Dealer::next() {
   if (finished_ || (step_.empty() && !gather_step())) return std::nullopt;
   const std::int64_t begin = cursor_.step_bins;
-  const std::int64_t end = std::min(begin + geometry_.bins_per_batch(),
-                                    static_cast<std::int64_t>(step_.size()));
+  const std::int64_t end =
+      std::min(begin + geometry_.bins_per_batch(), static_cast<std::int64_t>(step_.size()));
   BatchSpec spec;
   spec.delta = std::exchange(pending_, {});
   spec.num_items_step = num_items_step_;
@@ -124,7 +125,8 @@ bool Dealer::gather_step() {
 void Dealer::drop_rest_of_step() {
   for (auto i = static_cast<std::size_t>(cursor_.step_bins); i < step_.size(); ++i) {
     Delta bin;
-    add_bin(step_[i], 0, static_cast<std::int64_t>(i) % geometry_.world_size == geometry_.rank, bin);
+    add_bin(step_[i], 0, static_cast<std::int64_t>(i) % geometry_.world_size == geometry_.rank,
+            bin);
     pending_.rank.dropped_documents += bin.rank.documents;
     pending_.rank.dropped_tokens += bin.rank.tokens;
     pending_.global.dropped_documents += bin.global.documents;
@@ -184,7 +186,8 @@ void Dealer::add_losses(const WindowPlan& window) {
 
 void Dealer::add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta& delta) const {
   const Packing& packing = bin.window->packing;
-  const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin)]);
+  const auto begin =
+      static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin)]);
   const auto end =
       static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin) + 1]);
   Tally tally{.slots = packing.capacity, .effective_tokens = effective};

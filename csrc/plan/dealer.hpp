@@ -44,8 +44,8 @@ struct BinRef {
 
 // One micro-batch of this rank, and what its delivery adds to the counts.
 struct BatchSpec {
-  std::vector<BinRef> rows;  // empty: one dummy row
-  Cursor after;              // the cursor once this batch is delivered
+  std::vector<BinRef> rows;                // empty: one dummy row
+  Cursor after;                            // the cursor once this batch is delivered
   std::int64_t num_items_step = 0;         // effective tokens of the step on this rank
   std::int64_t num_items_step_global = 0;  // and on all ranks
   Delta delta;
@@ -74,7 +74,7 @@ class Dealer {
 
   std::shared_ptr<const Plan> plan_;
   Geometry geometry_;
-  Cursor cursor_;  // where the step being dealt begins, and how much of it is dealt
+  Cursor cursor_;                 // where the step being dealt begins, and how much of it is dealt
   std::int64_t walk_window_ = 0;  // where the next bin is taken from
   std::int64_t walk_bin_ = 0;
   std::int64_t first_bin_ = 0;  // bins of the first step that an earlier run delivered

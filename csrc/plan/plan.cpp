@@ -56,9 +56,7 @@ PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
-    : corpus_(std::move(corpus)),
-      config_(config),
-      sampler_(*corpus_, config.shuffle, config.seed) {
+    : corpus_(std::move(corpus)), config_(config), sampler_(*corpus_, config.shuffle, config.seed) {
   if (config_.window < 1) {
     throw PlanError("window is " + std::to_string(config_.window) +
                     " documents; at least 1 document must be packed at a time");
@@ -116,8 +114,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
       ordered.documents.push_back(documents[drawn]);
       ordered.starts.push_back(packed.starts[i]);
       ordered.lengths.push_back(packed.lengths[i]);
-      plan.kinds.push_back(
-          kind_of(packed.starts[i], packed.lengths[i], lengths[drawn], config_));
+      plan.kinds.push_back(kind_of(packed.starts[i], packed.lengths[i], lengths[drawn], config_));
     }
     ordered.bin_offsets.push_back(static_cast<std::int64_t>(ordered.documents.size()));
   }

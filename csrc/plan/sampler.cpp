@@ -108,7 +108,8 @@ void MixTree::locate(std::span<std::int64_t> numbers) const {
   std::vector<std::pair<int, bool>> leaf_up(numbers.size(), {-1, false});
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[static_cast<std::size_t>(i)];
-    for (const auto& [child, is_left] : {std::pair(node.left, true), std::pair(node.right, false)}) {
+    for (const auto& [child, is_left] :
+         {std::pair(node.left, true), std::pair(node.right, false)}) {
       (child >= 0 ? node_up[static_cast<std::size_t>(child)]
                   : leaf_up[static_cast<std::size_t>(~child)]) = {i, is_left};
     }
@@ -202,8 +203,9 @@ void Sampler::plan_whole_epochs(const std::vector<double>& shares, std::uint64_t
     tree.locate(dry);
     std::vector<std::size_t> by_end(n);
     std::iota(by_end.begin(), by_end.end(), std::size_t{0});
-    std::sort(by_end.begin(), by_end.end(),
-              [&](std::size_t a, std::size_t b) { return std::pair(dry[a], a) < std::pair(dry[b], b); });
+    std::sort(by_end.begin(), by_end.end(), [&](std::size_t a, std::size_t b) {
+      return std::pair(dry[a], a) < std::pair(dry[b], b);
+    });
     // This phase ends with the arrival at which at most half of the shares is still alive.
     double alive = std::accumulate(live_shares.begin(), live_shares.end(), 0.0);
     const double half = alive / 2;
@@ -230,7 +232,8 @@ void Sampler::plan_whole_epochs(const std::vector<double>& shares, std::uint64_t
   }
 }
 
-std::int64_t Sampler::Phase::draws_before(std::int64_t arrival, std::span<const Leaf> leaves) const {
+std::int64_t Sampler::Phase::draws_before(std::int64_t arrival,
+                                          std::span<const Leaf> leaves) const {
   std::vector<std::int64_t> counts(live.size());
   tree.count(arrival, counts);
   std::int64_t draws = 0;
@@ -243,8 +246,9 @@ std::int64_t Sampler::Phase::draws_before(std::int64_t arrival, std::span<const 
 std::int64_t Sampler::document(const Leaf& leaf, std::int64_t pass, std::int64_t number) const {
   if (!shuffle_) return leaf.first + number;
   const std::uint64_t key = derive_key(seed_, kPassKey, leaf.source, pass);
-  return leaf.first + static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(number),
-                                                        static_cast<std::uint64_t>(leaf.count), key));
+  return leaf.first +
+         static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(number),
+                                           static_cast<std::uint64_t>(leaf.count), key));
 }
 
 void Sampler::draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
