@@ -1,5 +1,5 @@
-// The ledger of one loader: its counts over all its streams: this rank's, those of all ranks, and exposure by
-// source. Any thread may add or read.
+// The ledger of one loader: its counts over all its streams: this rank's, those of all ranks, and
+// exposure by source. Any thread may add or read.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
-#include <limits>
 #include <mutex>
 #include <sstream>
 #include <string>
@@ -28,18 +27,18 @@ using std::chrono::nanoseconds;
 constexpr std::int64_t kMaxWorkers = 1024;
 constexpr std::int64_t kMaxDepth = 65536;
 
-void check_range(const char* name, std::int64_t value, std::int64_t low, std::int64_t high) {
-  if (value >= low && value <= high) return;
+void check_range(const char* name, std::int64_t value, std::int64_t low,
+                 std::optional<std::int64_t> high) {
+  if (value >= low && (!high || value <= *high)) return;
   throw PlanError(std::string(name) + " is " + std::to_string(value) + ", expected " +
-                  std::to_string(low) + " to " + std::to_string(high));
+                  std::to_string(low) + (high ? " to " + std::to_string(*high) : " or more"));
 }
 
 PrefetchConfig checked(PrefetchConfig config) {
-  constexpr std::int64_t kAny = std::numeric_limits<std::int64_t>::max();
   check_range("num_workers", config.num_workers, 0, kMaxWorkers);
   check_range("depth", config.depth, 1, kMaxDepth);
-  check_range("max_slots", config.max_slots.value_or(1), 1, kAny);
-  check_range("timeout (ns)", config.timeout.count(), 0, kAny);
+  check_range("max_slots", config.max_slots.value_or(1), 1, std::nullopt);
+  check_range("timeout in nanoseconds", config.timeout.count(), 0, std::nullopt);
   // Without workers nothing is made ahead but the batch that next() is about to return.
   if (config.num_workers == 0) config.depth = 1;
   return config;

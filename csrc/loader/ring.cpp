@@ -77,6 +77,13 @@ struct Ring::State {
   std::int64_t size() const { return static_cast<std::int64_t>(slots.size()); }
   bool has_room() const { return !free.empty() && ahead < depth; }
 
+  // One more slot may be leased: wakes a thread for it, after the lock, which that thread needs.
+  void wake(std::unique_lock<std::mutex>& lock) {
+    const bool worthwhile = has_room();
+    lock.unlock();
+    if (worthwhile) room.notify_one();
+  }
+
   void add_slot() {
     free.reserve(slots.size() + 1);  // so that a slot's return needs no memory
     slots.push_back(Slot{allocate(slot_bytes)});
@@ -86,14 +93,14 @@ struct Ring::State {
   void give_back(Slot& slot) noexcept {
     if (getpid() != process) return;
     Memory unneeded;  // released after the lock
-    const std::lock_guard lock(mutex);
+    std::unique_lock lock(mutex);
     if (std::exchange(slot.ahead, false)) --ahead;
     if (closed) {
       unneeded = std::move(slot.memory);
       return;
     }
     free.push_back(&slot);
-    if (ahead < depth) room.notify_one();
+    wake(lock);
   }
 };
 
@@ -129,14 +136,14 @@ Lease Ring::lease() {
 }
 
 void Ring::hand_over(const Lease& slot) {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   std::get_deleter<Return>(slot)->slot->ahead = false;
   --state_->ahead;
-  if (!state_->free.empty()) state_->room.notify_one();
+  state_->wake(lock);
 }
 
 void Ring::grow_if_all_held() {
-  const std::lock_guard lock(state_->mutex);
+  std::unique_lock lock(state_->mutex);
   if (state_->closed || !state_->free.empty() || state_->ahead > 0) return;
   if (state_->max_slots && state_->size() >= *state_->max_slots) {
     throw RingExhausted("every slot of the ring (max_slots = " + std::to_string(state_->size()) +
@@ -146,7 +153,7 @@ void Ring::grow_if_all_held() {
   }
   state_->add_slot();
   ++state_->grown;
-  state_->room.notify_one();
+  state_->wake(lock);
 }
 
 void Ring::close() {

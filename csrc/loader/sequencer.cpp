@@ -7,10 +7,12 @@
 namespace brimful {
 
 void Sequencer::publish(std::int64_t ticket, Delivered batch) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (closed_) return;
   place(ticket) = std::move(batch);
-  if (ticket == next_) changed_.notify_one();
+  const bool awaited = ticket == next_;
+  lock.unlock();  // before waking a thread that needs it
+  if (awaited) changed_.notify_one();
 }
 
 void Sequencer::end(std::int64_t ticket, std::exception_ptr error) {

@@ -1,5 +1,5 @@
-// A stream: the batches of one epoch, from a cursor to the epoch's end, made ahead by the prefetcher
-// and counted when they are delivered, not before.
+// A stream: the batches of one epoch, from a cursor to the epoch's end, made ahead by the
+// prefetcher and counted when they are delivered, not before.
 //
 // Threads: next() may be called from any thread, one call at a time; the others at any moment.
 #pragma once
@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "batch/layout.hpp"
-#include "loader/prefetcher.hpp"
 #include "loader/ledger.hpp"
+#include "loader/prefetcher.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
