@@ -53,6 +53,10 @@ void fork_once(int workers) {
     std::_Exit(0);
   }
   while (number < 20) take(*prefetcher, producer, number++);
+  check(producer->holds(lease.get(), 0), "the child's end changes the parent's batch");
+  producer->poison(lease.get());
+  lease.reset();
+  while (number < 30) take(*prefetcher, producer, number++);
   int status = 0;
   waitpid(child, &status, 0);
   check(WIFEXITED(status) && WEXITSTATUS(status) == 0,
