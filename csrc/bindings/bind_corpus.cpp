@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "core/error.hpp"
 #include "core/lane_hash.hpp"
@@ -121,7 +122,7 @@ py::array_t<std::int64_t> boundaries(const TokenStore& store, const std::string&
     const py::gil_scoped_release nogil;
     offsets = find_boundaries(store, parsed, id);
   }
-  return py::array_t<std::int64_t>(static_cast<py::ssize_t>(offsets.size()), offsets.data());
+  return to_array(std::move(offsets));
 }
 
 std::uint64_t hash_words(const py::array_t<std::int64_t>& words) {
@@ -167,6 +168,10 @@ py::array document(const py::object& self, std::int64_t i) {
   const auto& corpus = self.cast<const Corpus&>();
   if (i < 0 || i >= corpus.num_documents()) throw py::index_error();
   const DocumentRef ref = corpus.locate(i);
+  {
+    const py::gil_scoped_release nogil;
+    probe(ref);
+  }
   const std::size_t size = item_size(ref.store->type);
   py::array array(py::dtype(std::string(type_name(ref.store->type))), {ref.extent.length},
                   ref.store->values + static_cast<std::size_t>(ref.extent.begin) * size, self);

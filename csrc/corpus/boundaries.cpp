@@ -1,26 +1,25 @@
 #include "corpus/boundaries.hpp"
 
 #include <algorithm>
-#include <array>
 #include <limits>
 #include <string>
 
 #include "core/cpu.hpp"
 #include "core/error.hpp"
+#include "corpus/read_guard.hpp"
 
 namespace brimful {
 namespace {
 
-constexpr std::int64_t kChunk = 4096;
+constexpr std::int64_t kChunk = 1 << 16;
 constexpr std::int64_t kGroup = 64;
-using Places = std::array<std::int32_t, kChunk + 1>;
 
 // Writes the places of `id` among n <= kChunk tokens, ascending, and returns how many. Most groups
 // hold none, and seeing that takes a few vector comparisons. A header of any length may lie before
 // the tokens, so they need not be aligned.
 template <class T>
 [[gnu::always_inline]] inline std::int64_t places_of(const std::byte* values, std::int64_t n, T id,
-                                                     Places& places) {
+                                                     std::int32_t* places) {
   using Unaligned [[gnu::aligned(1), gnu::may_alias]] = T;
   const auto* tokens = reinterpret_cast<const Unaligned*>(values);
   std::size_t found = 0;
@@ -43,7 +42,7 @@ template <class T>
 
 // Equality does not depend on signs, only on size.
 BRIMFUL_HOT std::int64_t find_places(const std::byte* values, std::size_t size, std::int64_t n,
-                                     std::int64_t id, Places& places) {
+                                     std::int64_t id, std::int32_t* places) {
   switch (size) {
     case 1:
       return places_of(values, n, static_cast<std::uint8_t>(id), places);
@@ -82,12 +81,15 @@ std::vector<std::int64_t> find_boundaries(const TokenStore& store, BoundaryRule 
   const auto add = [&](std::int64_t offset) {
     if (offset != offsets.back()) offsets.push_back(offset);
   };
-  Places places;
+  std::vector<std::int32_t> places(kChunk + 1);
   bool open = false;  // kPair: the last occurrence opened a document
   for (std::int64_t first = 0; first < store.num_tokens; first += kChunk) {
     const std::int64_t n = std::min(kChunk, store.num_tokens - first);
-    const std::int64_t found =
-        find_places(store.values + static_cast<std::size_t>(first) * size, size, n, id, places);
+    const std::byte* values = store.values + static_cast<std::size_t>(first) * size;
+    std::int64_t found = 0;
+    if (!read_guarded([&] { found = find_places(values, size, n, id, places.data()); })) {
+      throw_read_error(store.name);
+    }
     for (std::int64_t k = 0; k < found; ++k) {
       const std::int64_t place = first + places[static_cast<std::size_t>(k)];
       const bool begins = rule == BoundaryRule::kStart || (rule == BoundaryRule::kPair && !open);

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/lane_hash.hpp"
+#include "corpus/read_guard.hpp"
 
 namespace brimful {
 namespace {
@@ -55,6 +56,16 @@ std::optional<WhenDry> parse_when_dry(std::string_view name) {
   if (name == "stop") return WhenDry::kStop;
   if (name == "error") return WhenDry::kError;
   return std::nullopt;
+}
+
+void probe(const DocumentRef& document) {
+  const Extent extent = document.extent;
+  if (extent.length == 0) return;
+  const auto size = static_cast<std::int64_t>(item_size(document.store->type));
+  const volatile std::byte* first = document.store->values + extent.begin * size;
+  const volatile std::byte* last = first + extent.length * size - 1;
+  const auto read = [](const volatile std::byte* at) { static_cast<void>(*at); };
+  if (!read_guarded([&] { read(first), read(last); })) throw_read_error(document.store->name);
 }
 
 Corpus::Corpus(std::vector<Source> sources, Mix mix)

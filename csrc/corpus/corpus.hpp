@@ -108,6 +108,9 @@ struct DocumentRef {
   Extent extent;
 };
 
+// Reads the ends of a document, so that a file that has shrunk is a ReadError and not a crash.
+void probe(const DocumentRef& document);
+
 class Corpus {
  public:
   // Throws FormatError for a row map out of range, PlanError for weights that do not fit.

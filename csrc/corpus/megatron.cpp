@@ -12,6 +12,7 @@
 #include "core/cpu.hpp"
 #include "core/error.hpp"
 #include "corpus/formats.hpp"
+#include "corpus/read_guard.hpp"
 
 namespace brimful {
 namespace {
@@ -117,6 +118,14 @@ BRIMFUL_HOT std::uint64_t document_faults(const std::byte* documents, std::int64
   return faults;
 }
 
+// What `faults` returns, or ReadError when the file shrinks under it.
+template <class Faults>
+std::uint64_t checked_read(const FileName& name, const Faults& faults) {
+  std::uint64_t result = 0;
+  if (!read_guarded([&] { result = faults(); })) throw_read_error(name.text);
+  return result;
+}
+
 [[noreturn]] void throw_bad_pointer(const FileName& name, std::int64_t i, std::int64_t found,
                                     std::int64_t expected) {
   throw FormatError(name.text + ": pointer " + std::to_string(i) + " is " + std::to_string(found) +
@@ -135,8 +144,9 @@ std::int64_t check_sequences(const FileName& name, const Index& index) {
   };
   const auto pointer = [&](std::int64_t i) { return load<std::int64_t>(index.pointers + 8 * i); };
   if (pointer(0) != 0) throw_bad_pointer(name, 0, pointer(0), 0);
-  const bool good = pointer_faults(index.lengths, index.pointers, n - 1, size) == 0 &&
-                    length(n - 1) >= 0 && pointer(n - 1) >= 0;
+  const std::uint64_t faults = checked_read(
+      name, [&] { return pointer_faults(index.lengths, index.pointers, n - 1, size); });
+  const bool good = faults == 0 && length(n - 1) >= 0 && pointer(n - 1) >= 0;
   for (std::int64_t i = 0; !good && i < n; ++i) {
     if (length(i) < 0) {
       throw FormatError(name.text + ": sequence " + std::to_string(i) + " has length " +
@@ -161,7 +171,7 @@ void check_documents(const FileName& name, const Index& index) {
                       ", but there are " + std::to_string(index.num_sequences) +
                       " sequences; the two must be equal");
   }
-  if (document_faults(index.documents, n) == 0) return;
+  if (checked_read(name, [&] { return document_faults(index.documents, n); }) == 0) return;
   std::int64_t i = 1;
   while (entry(i) >= entry(i - 1)) ++i;
   throw FormatError(name.text + ": document entry " + std::to_string(i) + " is " +

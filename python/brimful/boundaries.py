@@ -1,7 +1,7 @@
 """Document boundaries by a rule about one token id, for tokens that come without an index.
 
 Finding them reads every token once, so the result for a file is kept in a small cache file beside
-it, or in the user's cache directory where that place cannot be written. A cache file is 64 bytes of
+it, or in the user's cache directory where that place cannot be written. A cache file is 56 bytes of
 header (magic, SHA-256 of what it belongs to, number of offsets, their hash) and int64 offsets in
 tokens; it is used only when all of that fits, and is mapped, not copied.
 """
@@ -26,7 +26,7 @@ from brimful import _core
 from brimful._core import FormatError, ReadError
 
 _RULES = ("end", "start", "pair")
-_HEADER = struct.Struct("<8s32sQQ8x")
+_HEADER = struct.Struct("<8s32sQQ")
 _MAGIC = b"BRIMDOC1"
 
 
