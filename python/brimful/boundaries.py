@@ -25,6 +25,7 @@ import numpy.typing as npt
 from brimful import _core
 from brimful._core import FormatError, ReadError
 
+CACHE_SUFFIX = ".documents"
 _RULES = ("end", "start", "pair")
 _HEADER = struct.Struct("<8s32sQQ")
 _MAGIC = b"BRIMDOC1"
@@ -100,7 +101,7 @@ def _find(store: _core.TokenStore, boundary: Boundary) -> npt.NDArray[np.int64]:
 
 def _cache_files(path: Path, boundary: Boundary) -> Iterator[Path]:
     """Where the cache of a token file may be: beside it, else in the user's cache directory."""
-    name = f"{path.name}.{boundary.rule}-{boundary.id}.documents"
+    name = f"{path.name}.{boundary.rule}-{boundary.id}{CACHE_SUFFIX}"
     yield path.with_name(name)
     home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     key = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]

@@ -1,12 +1,9 @@
-"""Token files: which format each is, and its tokens mapped and checked."""
+"""A token file: which format it is, and its tokens mapped and checked."""
 
 from __future__ import annotations
 
 import contextlib
-import glob
-import os
 import stat
-from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,12 +14,11 @@ from brimful import _core
 from brimful._core import FormatError
 from brimful.boundaries import Boundary, cut_file
 from brimful.corpus import SourceInfo
+from brimful.paths import LOSS_SUFFIX, index_of
 
 FORMATS = ("megatron", "llm.c", "raw", "npy")
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")
 _LLMC_MAGICS = (20240520, 20240801)
-_TOKEN_SUFFIXES = (".idx", ".bin", ".npy")
-_LOSS_SUFFIX = ".loss.bin"
 
 
 @dataclass(frozen=True)
@@ -51,64 +47,6 @@ def parse_dtype(dtype: Any) -> str | None:
         if found.name in DTYPES and found.isnative:
             return str(found.name)
     raise FormatError(f"dtype={dtype!r}: expected one of {', '.join(DTYPES)}")
-
-
-def list_files(sources: Iterable[str | os.PathLike[str]]) -> list[Path]:
-    """Token files named by paths, glob patterns and directories, the last two in sorted order."""
-    files = [path for source in sources for path in _expand(source)]
-    named = set(files)
-    # Both halves of a Megatron pair may be named; they are one file of tokens.
-    return [p for p in files if p.suffix != ".idx" or p.with_suffix(".bin") not in named]
-
-
-def _expand(source: str | os.PathLike[str]) -> list[Path]:
-    path = Path(source)
-    if path.is_dir():
-        return _directory_files(path)
-    if path.exists() or _index_of(path) or not glob.has_magic(str(path)):
-        return [path]
-    found = [Path(name) for name in sorted(glob.glob(str(path), recursive=True))]
-    if not found:
-        raise FileNotFoundError(f"{path}: no file has a name like this")
-    # A pattern such as "*.bin" also meets the loss masks and, with the index, each file twice.
-    chosen: dict[Path, None] = {}
-    for item in found:
-        for file in _directory_files(item) if item.is_dir() else [item]:
-            if not _is_loss_mask(file):
-                chosen.setdefault(_index_of(file) or file)
-    return list(chosen)
-
-
-def _directory_files(directory: Path) -> list[Path]:
-    """The token files of a directory, not of those inside it."""
-    names = sorted(os.listdir(directory))
-    chosen: dict[Path, None] = {}
-    for name in names:
-        path = directory / name
-        if path.suffix in _TOKEN_SUFFIXES and not path.is_dir() and not _is_loss_mask(path):
-            chosen.setdefault(_index_of(path) or path)
-    if not chosen:
-        raise FormatError(f"{directory}: no token files; expected *.bin with *.idx, *.bin or *.npy")
-    return list(chosen)
-
-
-def _is_loss_mask(path: Path) -> bool:
-    return path.name.endswith(_LOSS_SUFFIX) and _tokens_of(path).exists()
-
-
-def _tokens_of(loss: Path) -> Path:
-    return loss.with_name(loss.name[: -len(_LOSS_SUFFIX)] + ".bin")
-
-
-def _index_of(path: Path) -> Path | None:
-    """The Megatron index that goes with a path: its .bin, its .idx, or both without the suffix."""
-    if path.suffix == ".idx":
-        return path
-    if path.suffix == ".bin":
-        index = path.with_suffix(".idx")
-        return index if index.exists() else None
-    index = path.with_name(path.name + ".idx")
-    return index if index.exists() and not path.exists() else None
 
 
 def open_file(path: Path, options: FileOptions) -> OpenedFile:
@@ -152,7 +90,7 @@ def store_info(
 
 def _open_megatron(path: Path, options: FileOptions) -> OpenedFile:
     prefix = path.with_suffix("") if path.suffix in (".bin", ".idx") else path
-    bin, idx, loss = (prefix.with_name(prefix.name + s) for s in (".bin", ".idx", _LOSS_SUFFIX))
+    bin, idx, loss = (prefix.with_name(prefix.name + s) for s in (".bin", ".idx", LOSS_SUFFIX))
     wants_loss = loss.exists() if options.loss_masks is None else options.loss_masks
     store = _core.open_megatron(bin, idx, loss if wants_loss else None, options.rows, options.dtype)
     return OpenedFile(store, store_info(store, "megatron", "index", options.rows))
@@ -160,7 +98,7 @@ def _open_megatron(path: Path, options: FileOptions) -> OpenedFile:
 
 def _detect(path: Path) -> str:
     """The format by what lies beside the file and by its first bytes; never by its size."""
-    if _index_of(path) is not None:
+    if index_of(path) is not None:
         return "megatron"
     if not stat.S_ISREG(path.stat().st_mode):
         raise FormatError(f"{path}: not a regular file; only files that can be mapped are read")

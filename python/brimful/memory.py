@@ -1,8 +1,8 @@
 """Tokens in memory: arrays, lists of arrays and lists of dicts.
 
-Arrays of a mebibyte or more stay where they are and must not be changed while the corpus is in use.
-Smaller neighbours of the same dtype are copied together: a million arrays of their own would cost
-more memory than their tokens.
+Arrays are not copied and must not be changed while the corpus is in use; but neighbours of less than
+a mebibyte and of the same dtype are copied together, because a million arrays of their own would
+cost more memory than their tokens.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from brimful import _core
 from brimful._core import FormatError
 from brimful.boundaries import Boundary, cut
 from brimful.files import DTYPES, OpenedFile, store_info
+from brimful.tokens import first_outside, integer_array, loss_mask_array
 
 _IN_PLACE_BYTES = 1 << 20
 _IGNORE_LABEL = -100
@@ -30,34 +31,20 @@ class Document:
     mask: npt.NDArray[np.uint8] | None
 
 
-def token_array(values: Any, where: str) -> npt.NDArray[Any]:
-    """Integers as an array of a token dtype, in one piece; copies only where it must."""
-    array = np.asarray(values)
-    if array.size == 0 and array.dtype == np.float64:
-        array = array.astype(np.int64)  # what numpy makes of an empty list
-    if array.dtype == np.uint64:
-        if array.size and array.max() > np.iinfo(np.int64).max:
-            raise FormatError(f"{where}: token {array.max()} is beyond int64")
-        array = array.astype(np.int64)
-    native = array.dtype.newbyteorder("=")
-    if native.name not in DTYPES:
-        raise FormatError(f"{where}: dtype {array.dtype}; expected one of {', '.join(DTYPES)}")
-    return np.ascontiguousarray(array, native)
+def _token_array(values: Any, dtype: str | None, where: str) -> npt.NDArray[Any]:
+    """Token ids as a vector of a token dtype, in one piece; copies only where it must.
 
-
-def loss_mask_array(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
-    """A loss mask of one 0 or 1 (or bool) a token, as uint8."""
-    array = np.asarray(values)
-    if array.shape != tokens.shape:
-        raise FormatError(
-            f"{where}: a loss mask of shape {array.shape} for tokens of {tokens.shape}"
-        )
-    if array.size and array.dtype.kind not in "biu":
-        raise FormatError(f"{where}: a loss mask of dtype {array.dtype}; expected bool or integers")
-    mask = np.ascontiguousarray(array, np.uint8)
-    if mask.size and (mask.max() > 1 or not np.array_equal(mask, array)):
-        raise FormatError(f"{where}: a loss mask holds 0 (no loss) and 1 (loss) only")
-    return mask
+    The dtype is the one declared, else that of the array, else (lists, uint64, ...) int64.
+    """
+    array = integer_array(values, where)
+    own = getattr(values, "dtype", array.dtype) if array.size == 0 else array.dtype
+    target = np.dtype(dtype or (own.name if getattr(own, "name", "") in DTYPES else "int64"))
+    if array.dtype != target:
+        limits = np.iinfo(target)
+        position = first_outside(array, limits.min, limits.max)
+        if position is not None:
+            raise FormatError(f"{where}: token {position} is {array[position]}, not of {target}")
+    return np.ascontiguousarray(array, target)
 
 
 def open_arrays(
@@ -69,10 +56,10 @@ def open_arrays(
 
     def documents() -> Iterator[Document]:
         for i, values in enumerate(arrays):
-            tokens = _tokens_of(values, dtype, f"array {i}")
+            tokens = _token_array(values, dtype, f"array {i}")
             mask = None
             if loss_masks is not None:
-                mask = loss_mask_array(loss_masks[i], tokens, f"loss mask {i}")
+                mask = loss_mask_array(loss_masks[i], tokens.size, f"array {i}")
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -94,14 +81,14 @@ def open_dicts(items: Sequence[Mapping[str, Any]], dtype: str | None) -> list[Op
                     f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask "
                     "if some tokens get no loss, and nothing else"
                 )
-            tokens = _tokens_of(item["input_ids"], dtype, where)
+            tokens = _token_array(item["input_ids"], dtype, where)
             if "attention_mask" in item and not np.all(np.asarray(item["attention_mask"]) == 1):
                 raise FormatError(f"{where}: attention_mask hides tokens; give documents unpadded")
             mask = None
             if "labels" in item:
                 mask = _mask_of_labels(item["labels"], tokens, where)
             elif "loss_mask" in item:
-                mask = loss_mask_array(item["loss_mask"], tokens, where)
+                mask = loss_mask_array(item["loss_mask"], tokens.size, where)
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -111,33 +98,18 @@ def open_array(array: npt.NDArray[Any], dtype: str | None, boundary: Boundary | 
     """A vector as one document or as many as `boundary` finds; a matrix as one document a row."""
     if array.ndim not in (1, 2):
         raise FormatError(f"an array of {array.ndim} dimensions; expected one or two")
-    values = _declared(token_array(array, "array"), dtype, "array")
-    rows, columns = (1, values.size) if array.ndim == 1 else values.shape
+    values = _token_array(array.reshape(-1), dtype, "array")
+    rows, columns = (1, values.size) if array.ndim == 1 else array.shape
     offsets = np.arange(rows + 1, dtype=np.int64) * columns
     if array.ndim == 1 and values.size == 0:
         offsets = offsets[:1]
-    store = _core.arrow_store("array", values.reshape(-1), offsets)
+    store = _core.arrow_store("array", values, offsets)
     if array.ndim == 2:
         return OpenedFile(store, store_info(store, "memory", "matrix rows"))
     if boundary is None:
         return OpenedFile(store, store_info(store, "memory", "array"))
     store = cut(store, boundary)
     return OpenedFile(store, store_info(store, "memory", str(boundary)))
-
-
-def _tokens_of(values: Any, dtype: str | None, where: str) -> npt.NDArray[Any]:
-    tokens = _declared(token_array(values, where), dtype, where)
-    if tokens.ndim != 1:
-        raise FormatError(f"{where}: {tokens.ndim} dimensions; a document has one")
-    return tokens
-
-
-def _declared(tokens: npt.NDArray[Any], dtype: str | None, where: str) -> npt.NDArray[Any]:
-    if dtype is not None and tokens.dtype.name != dtype:
-        raise FormatError(
-            f"{where}: holds {tokens.dtype.name}, but dtype={dtype} was declared; leave dtype out"
-        )
-    return tokens
 
 
 def _mask_of_labels(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:

@@ -16,11 +16,11 @@ from brimful.files import (
     FORMATS,
     FileOptions,
     OpenedFile,
-    list_files,
     open_file,
     parse_dtype,
 )
 from brimful.memory import open_array, open_arrays, open_dicts
+from brimful.paths import list_files
 
 # The name of the only source of an opened corpus. States hold names, never paths, so that a corpus
 # may move; `mix` gives better ones.
@@ -44,7 +44,8 @@ def open(
             get no loss, `labels` or `loss_mask`; or one array (a matrix holds a document a row).
         format: what the files are, where name and first bytes do not tell: "megatron" (.bin with
             .idx), "llm.c", "raw" (headerless) or "npy".
-        dtype: of the tokens of headerless files, such as "uint16": they do not tell it.
+        dtype: of the tokens of headerless files, such as "uint16": they do not tell it. Tokens in
+            memory are stored so, and must fit.
         eos: how documents are told apart in tokens without an index: the id after which a document
             ends, or ("end", id), ("start", id), ("pair", id). A pair opens and closes a document
             with the same id. Where there is an index (or a list, or a matrix) that one decides.
@@ -70,7 +71,7 @@ def open(
                 "loss_masks: for files give None, True or False; arrays go with arrays"
             )
         options = FileOptions(format, dtype_name, boundary, rows, loss_masks)
-        paths = list_files([source] if is_path else source)
+        paths = list_files([source] if is_path else source, format)
         return _corpus([open_file(path, options) for path in paths])
     if format is not None or rows == "sequences" or isinstance(loss_masks, bool):
         raise FormatError("format=, rows= and a loss_masks= of True or False go with files")
