@@ -1,8 +1,8 @@
 """Tokens in memory: arrays, lists of arrays and lists of dicts.
 
-Arrays are not copied and must not be changed while the corpus is in use; but neighbours of less than
-a mebibyte and of the same dtype are copied together, because a million arrays of their own would
-cost more memory than their tokens.
+Arrays are not copied and must not be changed while the corpus is in use; but neighbours below a
+mebibyte and of the same dtype are copied together, because a million arrays of their own would cost
+more memory than their tokens.
 """
 
 from __future__ import annotations
