@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -65,20 +66,23 @@ PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
           std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9))};
 }
 
-void restore(Ledger& ledger, const Tally& global,
-             const std::vector<std::vector<std::int64_t>>& exposure) {
+// Documents and tokens delivered, then dropped.
+using ExposureRow = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+void restore(Ledger& ledger, const Tally& global, const std::vector<ExposureRow>& exposure) {
   std::vector<SourceTally> tallies;
-  for (const auto& row : exposure) {
-    if (row.size() != 4) throw StateError("the state's exposure is not four counts a source");
-    tallies.push_back({static_cast<int>(tallies.size()), row[0], row[1], row[2], row[3]});
+  for (const auto& [documents, tokens, dropped_documents, dropped_tokens] : exposure) {
+    tallies.push_back(
+        {static_cast<int>(tallies.size()), documents, tokens, dropped_documents, dropped_tokens});
   }
   ledger.restore(global, tallies);
 }
 
-py::list exposure(const Counts& counts) {
-  py::list rows;
+std::vector<ExposureRow> exposure(const Counts& counts) {
+  std::vector<ExposureRow> rows;
+  rows.reserve(counts.exposure.size());
   for (const SourceTally& t : counts.exposure) {
-    rows.append(py::make_tuple(t.documents, t.tokens, t.dropped_documents, t.dropped_tokens));
+    rows.emplace_back(t.documents, t.tokens, t.dropped_documents, t.dropped_tokens);
   }
   return rows;
 }

@@ -1,6 +1,7 @@
 // The plan and its counts.
 #include <pybind11/stl.h>
 
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -28,14 +29,14 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
                                 PlanConfig{seq_len, *strategy, *rule, window, shuffle, seed});
 }
 
-py::dict window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
+std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
   if (w < 0 || w >= plan.num_windows()) throw py::index_error();
   WindowPlan planned;
   {
     const py::gil_scoped_release nogil;
     planned = plan.window(epoch, w);
   }
-  py::dict arrays;
+  std::map<std::string, py::array> arrays;
   arrays["bin_offsets"] = to_array(std::move(planned.packing.bin_offsets));
   arrays["documents"] = to_array(std::move(planned.packing.documents));
   arrays["starts"] = to_array(std::move(planned.packing.starts));

@@ -106,8 +106,11 @@ bool Dealer::gather_step() {
     auto bin = take_bin();
     if (!bin) break;
     const std::int64_t effective = plan_->effective_tokens(*bin->window, bin->bin);
-    const auto i = static_cast<std::int64_t>(step_.size()) - first_bin_;
-    if (i >= 0 && i % geometry_.world_size == geometry_.rank) num_items_step_ += effective;
+    // Ranks count from the first bin dealt here; what was dealt before follows the same pattern.
+    const std::int64_t from_first = static_cast<std::int64_t>(step_.size()) - first_bin_;
+    const std::int64_t rank =
+        (from_first % geometry_.world_size + geometry_.world_size) % geometry_.world_size;
+    if (rank == geometry_.rank) num_items_step_ += effective;
     num_items_step_global_ += effective;
     step_effective_.push_back(effective);
     step_.push_back(std::move(*bin));

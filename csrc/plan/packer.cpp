@@ -19,11 +19,12 @@
 namespace brimful {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Strategy>, 4> kStrategies{{
+constexpr std::array<std::pair<std::string_view, Strategy>, 5> kStrategies{{
     {"concat", Strategy::kConcat},
     {"first_fit_decreasing", Strategy::kFirstFitDecreasing},
     {"best_fit_decreasing", Strategy::kBestFitDecreasing},
     {"best_fit", Strategy::kBestFit},
+    {"pad", Strategy::kPad},
 }};
 constexpr std::array<std::pair<std::string_view, Overlong>, 4> kOverlongs{{
     {"split", Overlong::kSplit},
@@ -37,6 +38,17 @@ auto parse(const Table& table, std::string_view name) {
   const auto found = std::find_if(table.begin(), table.end(),
                                   [name](const auto& entry) { return entry.first == name; });
   return found == table.end() ? std::nullopt : std::optional(found->second);
+}
+
+void place_apart(std::span<const std::int64_t> lengths, Overlong overlong, Packing& packing) {
+  packing.bin_offsets.push_back(0);
+  each_piece(lengths, packing.capacity, overlong,
+             [&](std::int64_t document, std::int64_t start, std::int32_t length) {
+               packing.documents.push_back(document);
+               packing.starts.push_back(start);
+               packing.lengths.push_back(length);
+               packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
+             });
 }
 
 template <class Index>
@@ -73,6 +85,8 @@ void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces, Strat
   reserve_large(packing.lengths, static_cast<std::size_t>(num_pieces));
   if (strategy == Strategy::kConcat) {
     place_end_to_end(lengths, packing);
+  } else if (strategy == Strategy::kPad) {
+    place_apart(lengths, overlong, packing);
   } else if (strategy == Strategy::kBestFit) {
     place_best_fit(lengths, overlong, num_pieces, packing);
   } else {

@@ -14,6 +14,7 @@ enum class Strategy : std::uint8_t {
   kFirstFitDecreasing,  // longest first, into the first bin with room
   kBestFitDecreasing,   // longest first, into the fullest bin with room
   kBestFit,             // arrival order, into the fullest bin with room
+  kPad,                 // arrival order, each piece in a bin of its own: plain padding
 };
 
 // What becomes of a document longer than the capacity. kConcat cuts anywhere and needs no rule.

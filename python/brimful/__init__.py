@@ -11,19 +11,27 @@ from brimful._core import (
     RingExhausted,
     StateError,
 )
+from brimful.batch import Batch
+from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.loader import DataLoader
 from brimful.mixing import mix
 from brimful.opening import open
 from brimful.packing import PackPlan, pack
+from brimful.progress import progress
 from brimful.shards import ShardWriter
+from brimful.telemetry import Stats, Totals
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Batch",
     "BrimfulError",
     "Corpus",
+    "DataLoader",
     "DeviceError",
     "FormatError",
+    "LoaderConfig",
     "LoaderTimeout",
     "PackPlan",
     "PlanError",
@@ -31,8 +39,11 @@ __all__ = [
     "RingExhausted",
     "ShardWriter",
     "StateError",
+    "Stats",
+    "Totals",
     "device",
     "mix",
     "open",
     "pack",
+    "progress",
 ]

@@ -183,7 +183,7 @@ class Plan:
         self,
         epoch: typing.SupportsInt | typing.SupportsIndex,
         window: typing.SupportsInt | typing.SupportsIndex,
-    ) -> dict: ...
+    ) -> dict[str, numpy.ndarray]: ...
     @property
     def epoch_draws(self) -> int: ...
     @property
@@ -308,7 +308,7 @@ class Counts:
     @property
     def batches(self) -> int: ...
     @property
-    def exposure(self) -> list: ...
+    def exposure(self) -> list[tuple[int, int, int, int]]: ...
     @property
     def rank(self) -> Tally: ...
 
@@ -319,7 +319,12 @@ class Ledger:
         self,
         all_ranks: Tally,
         exposure: collections.abc.Sequence[
-            collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
         ],
     ) -> None: ...
 

@@ -54,6 +54,15 @@ def join_info(name: str, parts: Sequence[SourceInfo]) -> SourceInfo:
     )
 
 
+@dataclass(frozen=True)
+class MixRule:
+    """How sources are weighted; the arguments of `brimful.mix`."""
+
+    weights: dict[str, float]
+    unit: str
+    when_dry: str
+
+
 class Corpus:
     """Documents of one or more named sources. Made by `brimful.open` and `brimful.mix`.
 
@@ -67,12 +76,12 @@ class Corpus:
         native: _core.Corpus,
         parts: tuple[_core.Source, ...],
         info: tuple[SourceInfo, ...],
-        weights: dict[str, float] | None = None,
+        rule: MixRule | None = None,
     ) -> None:
         self._native = native
         self._parts = parts
         self.info = info
-        self.weights = weights
+        self.rule = rule
 
     def __len__(self) -> int:
         return self._native.num_documents

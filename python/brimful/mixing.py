@@ -9,7 +9,7 @@ import numpy as np
 
 from brimful import _core
 from brimful._core import PlanError
-from brimful.corpus import Corpus, join_info
+from brimful.corpus import Corpus, MixRule, join_info
 
 
 def mix(
@@ -41,9 +41,7 @@ def mix(
         if not isinstance(name, str) or not name:
             raise PlanError(f"mix: {name!r} is no name; a source is named by a non-empty string")
         if not isinstance(corpus, Corpus):
-            raise TypeError(
-                f"mix: {name!r} is a {type(corpus).__name__}; expected a Corpus"
-            )
+            raise TypeError(f"mix: {name!r} is a {type(corpus).__name__}; expected a Corpus")
     parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
     native = _core.Corpus(
         list(parts),
@@ -52,7 +50,8 @@ def mix(
         when_dry,
     )
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
-    return Corpus(native, parts, info, None if weights is None else dict(weights))
+    rule = None if weights is None else MixRule(dict(weights), unit, when_dry)
+    return Corpus(native, parts, info, rule)
 
 
 def _checked_weights(
@@ -73,7 +72,7 @@ def _checked_weights(
 
 def _one_source(name: str, corpus: Corpus) -> _core.Source:
     """All documents of a corpus, in its order, as a single source."""
-    if corpus.weights is not None:
+    if corpus.rule is not None:
         raise PlanError(
             f"mix: {name!r} is itself a mixture with weights; give its sources to one mix, with "
             "the weights multiplied"

@@ -79,7 +79,7 @@ def open(
 
 
 def _is_list(source: Any) -> TypeGuard[Sequence[Any]]:
-    return isinstance(source, list | tuple) and len(source) > 0
+    return isinstance(source, list | tuple)
 
 
 def _are_all(items: Sequence[Any], kind: Any) -> bool:
@@ -92,13 +92,13 @@ def _open_memory(
     if isinstance(source, np.ndarray) and masks is None:
         return [open_array(source, dtype, boundary)]
     if _is_list(source):
-        if _are_all(source, Mapping) and masks is None:
+        if source and _are_all(source, Mapping) and masks is None:
             return open_dicts(source, dtype)
         if not any(isinstance(item, str | os.PathLike | Mapping) for item in source):
             return open_arrays(source, dtype, masks)
     raise FormatError(
         f"cannot open {type(source).__name__}: expected a path, a pattern, a directory, a Dataset, "
-        "an array, or a list, not empty, of only paths, only arrays or only dicts"
+        "an array, or a list of only paths, only arrays or only dicts"
         + ("" if masks is None else " (loss_masks= goes with a list of arrays)")
     )
 

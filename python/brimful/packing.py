@@ -15,7 +15,9 @@ import numpy.typing as npt
 
 from brimful import _core
 
-Strategy: TypeAlias = Literal["concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit"]
+Strategy: TypeAlias = Literal[
+    "concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit", "pad"
+]
 Overlong: TypeAlias = Literal["split", "truncate", "drop", "error"]
 
 
@@ -123,6 +125,7 @@ def pack(
             - ``"first_fit_decreasing"``: longest document first, into the first bin with room
             - ``"best_fit"``: in the order given, into the fullest bin with room
             - ``"concat"``: end to end in the order given, cut wherever a bin is full
+            - ``"pad"``: each document (or piece of an overlong one) in a bin of its own
 
             Equally long documents go by number, and so do equally full bins.
         overlong: what becomes of a document longer than the capacity; ``"concat"`` cuts anywhere

@@ -1,0 +1,118 @@
+"""A batch: a mapping of per-token columns, with what kernels and losses need beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Batch(Mapping[str, Any]):
+    """One micro-batch of one rank.
+
+    A mapping whose keys are the columns asked for by `fields=`: torch tensors (numpy arrays where
+    torch is not installed) of shape `[batch_size, seq_len]` ("rows") or `[1, total]` ("varlen"),
+    int64, document_ids int32, loss_weights float32. They are views of the loader's memory, which
+    is used again once the last of them is gone; keep them as long as you like.
+
+    Attributes:
+        cu_seqlens: int32 `[segments + 1]`, where each segment begins in the flattened batch; the
+            last is the number of tokens. A row's start is always one, and a row's unused end (its
+            tail) is a segment of its own.
+        num_segments: segments, tails included.
+        max_seqlen: tokens of the longest segment.
+        num_tokens: tokens without tails; 0 marks a dummy row.
+        num_items: labels other than -100 in this batch.
+        num_items_step: the same for all micro-batches of the step on this rank.
+        num_items_step_global: and over all ranks, without communication.
+        documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail.
+        starts: int64 numpy `[segments]`, place of the segment's first token in its document.
+    """
+
+    __slots__ = (
+        "_columns",
+        "cu_seqlens",
+        "documents",
+        "max_seqlen",
+        "num_items",
+        "num_items_step",
+        "num_items_step_global",
+        "num_tokens",
+        "starts",
+    )
+
+    def __init__(
+        self,
+        columns: dict[str, Any],
+        *,
+        cu_seqlens: Any,
+        documents: npt.NDArray[np.int64],
+        starts: npt.NDArray[np.int64],
+        max_seqlen: int,
+        num_tokens: int,
+        num_items: int,
+        num_items_step: int,
+        num_items_step_global: int,
+    ) -> None:
+        self._columns = columns
+        self.cu_seqlens = cu_seqlens
+        self.documents = documents
+        self.starts = starts
+        self.max_seqlen = max_seqlen
+        self.num_tokens = num_tokens
+        self.num_items = num_items
+        self.num_items_step = num_items_step
+        self.num_items_step_global = num_items_step_global
+
+    @property
+    def num_segments(self) -> int:
+        """Segments of the flattened batch, tails included."""
+        return len(self.documents)
+
+    def __getitem__(self, name: str) -> Any:
+        try:
+            return self._columns[name]
+        except KeyError:
+            raise KeyError(
+                f"{name!r} is not in this batch, which has {', '.join(self._columns)}; "
+                f"ask for it with fields="
+            ) from None
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._columns
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {list(column.shape)}" for name, column in self.items())
+        return (
+            f"Batch({shapes}; {self.num_segments} segments, {self.num_tokens} tokens, "
+            f"{self.num_items} with a label)"
+        )
+
+    def _with_tensors(self, convert: Any) -> Batch:
+        return Batch(
+            {name: convert(column) for name, column in self._columns.items()},
+            cu_seqlens=convert(self.cu_seqlens),
+            documents=self.documents,
+            starts=self.starts,
+            max_seqlen=self.max_seqlen,
+            num_tokens=self.num_tokens,
+            num_items=self.num_items,
+            num_items_step=self.num_items_step,
+            num_items_step_global=self.num_items_step_global,
+        )
+
+    def to(self, device: Any, non_blocking: bool = False) -> Batch:
+        """The same batch with its tensors on `device`. Needs torch."""
+        return self._with_tensors(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Batch:
+        """The same batch copied to page-locked memory of torch's own. Needs an accelerator."""
+        return self._with_tensors(lambda tensor: tensor.pin_memory())

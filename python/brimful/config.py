@@ -1,0 +1,181 @@
+"""The one place where loader settings and their defaults live."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from brimful._core import PlanError
+from brimful.packing import Overlong, Strategy
+
+FIELDS = (
+    "input_ids",
+    "labels",
+    "shift_labels",
+    "position_ids",
+    "document_ids",
+    "loss_weights",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderConfig:
+    """Settings of a `brimful.DataLoader`. Lengths count stored tokens, which are model positions.
+
+    Attributes:
+        batch_size: bins of `seq_len` tokens a rank and micro-batch.
+        seq_len: capacity of a bin, tokens. Required.
+        packing: "best_fit_decreasing", "first_fit_decreasing", "best_fit", "concat", or "pad" (one
+            document a row).
+        overlong: what becomes of a document longer than `seq_len`: "split", "truncate", "drop" or
+            "error". "concat" cuts wherever a bin is full and needs no rule.
+        layout: "rows" gives `[batch_size, seq_len]`; "varlen" the same bins flattened to
+            `[1, total]`.
+        tail: "keep" or "drop" the unused end of a bin; None keeps it in "rows" and drops it in
+            "varlen". "rows" cannot drop it.
+        shuffle: documents are permuted in each epoch and bins in each window.
+        seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
+        window: documents that are packed together.
+        num_workers: threads that fill batches; 0 fills in the calling thread.
+        depth: batches ready ahead of the consumer.
+        accumulate: micro-batches of an optimizer step.
+        drop_last: leave out the last, incomplete step of an epoch, counted.
+        fields: per-token columns of a batch, any of `FIELDS`.
+        positions: "restart" at 0 for every piece, or "continue" from its place in the document.
+        rank, world_size: data-parallel coordinates.
+        pin_memory: batches in page-locked memory, where torch has an accelerator.
+        timeout: seconds that `next()` waits for a batch; 0 waits for ever.
+        vocab_size: refuse tokens outside `[0, vocab_size)`; None does not look.
+        pad_token_id: what tails hold.
+        max_slots: most slots of the ring when the consumer keeps batches; None sets no limit.
+    """
+
+    batch_size: int = 1
+    seq_len: int | None = None
+    packing: str = "best_fit_decreasing"
+    overlong: str = "split"
+    layout: str = "rows"
+    tail: str | None = None
+    shuffle: bool = False
+    seed: int = 0
+    window: int = 16384
+    num_workers: int = 2
+    depth: int = 4
+    accumulate: int = 1
+    drop_last: bool = False
+    fields: tuple[str, ...] = ("input_ids", "labels", "position_ids")
+    positions: str = "restart"
+    rank: int = 0
+    world_size: int = 1
+    pin_memory: bool = False
+    timeout: float = 0
+    vocab_size: int | None = None
+    pad_token_id: int = 0
+    max_slots: int | None = None
+
+    def __post_init__(self) -> None:
+        for name, least in _INTEGERS.items():
+            _check_integer(name, getattr(self, name), least)
+        _check_choice("packing", self.packing, get_args(Strategy))
+        _check_choice("overlong", self.overlong, get_args(Overlong))
+        _check_choice("layout", self.layout, ("rows", "varlen"))
+        _check_choice("tail", self.tail, (None, "keep", "drop"))
+        _check_choice("positions", self.positions, ("restart", "continue"))
+        if self.layout == "rows" and self.tail == "drop":
+            raise PlanError(
+                'tail="drop" needs layout="varlen": rows are all seq_len long. '
+                'Choose layout="varlen" or leave tail out'
+            )
+        if isinstance(self.fields, str) or not isinstance(self.fields, (tuple, list)):
+            raise PlanError(
+                f"fields is {self.fields!r}; give a list of names among {', '.join(FIELDS)}"
+            )
+        object.__setattr__(self, "fields", tuple(self.fields))
+        for field in self.fields:
+            _check_choice("fields", field, FIELDS)
+        if not self.fields or len(set(self.fields)) != len(self.fields):
+            raise PlanError(
+                f"fields is {self.fields!r}; ask for at least one column, each only once"
+            )
+        if not -(2**63) <= self.seed < 2**64:
+            raise PlanError(f"seed is {self.seed}; it must fit 64 bits")
+        if isinstance(self.timeout, bool) or not 0 <= self.timeout < 1e9:
+            raise PlanError(
+                f"timeout is {self.timeout!r}; give seconds from 0 up (0 waits for ever)"
+            )
+
+    @property
+    def keep_tail(self) -> bool:
+        """Whether the unused end of a bin is part of the batch."""
+        return self.tail == "keep" or (self.tail is None and self.layout == "rows")
+
+    def as_dict(self) -> dict[str, Any]:
+        """All settings in effect, by name."""
+        return dataclasses.asdict(self)
+
+
+# Names and least values of the settings that are whole numbers.
+_INTEGERS = {
+    "batch_size": 1,
+    "seq_len": 1,
+    "seed": None,
+    "window": 1,
+    "num_workers": 0,
+    "depth": 1,
+    "accumulate": 1,
+    "rank": 0,
+    "world_size": 1,
+    "vocab_size": 1,
+    "pad_token_id": None,
+    "max_slots": 1,
+}
+_OPTIONAL_INTEGERS = ("vocab_size", "max_slots")
+
+
+def _check_integer(name: str, value: object, least: int | None) -> None:
+    if value is None and name in _OPTIONAL_INTEGERS:
+        return
+    if value is None and name == "seq_len":
+        raise PlanError("seq_len is missing; say how many tokens a row of the model holds")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise PlanError(f"{name} is {value!r}; it must be a whole number")
+    if least is not None and value < least:
+        raise PlanError(f"{name} is {value}; it must be at least {least}")
+    if not -(2**63) <= value < 2**63 and name != "seed":
+        raise PlanError(f"{name} is {value}; it must fit 64 bits")
+
+
+def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
+    if value not in choices:
+        raise PlanError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
+
+
+def data_parallel_coordinates(rank: int | None, world_size: int | None) -> tuple[int, int]:
+    """(rank, world_size) from the arguments, torch.distributed, torchrun's environment, or (0, 1).
+
+    torch is asked only when the program has imported it already. Rank and world size come from
+    one place: giving one of them without the other is a PlanError.
+    """
+    if (rank is None) != (world_size is None):
+        raise PlanError(f"rank is {rank} and world_size is {world_size}; give both or neither")
+    if rank is not None and world_size is not None:
+        return rank, world_size
+    torch = sys.modules.get("torch")
+    if (
+        torch is not None
+        and torch.distributed.is_available()
+        and torch.distributed.is_initialized()
+    ):
+        return torch.distributed.get_rank(), torch.distributed.get_world_size()
+    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
+        try:
+            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+        except ValueError:
+            raise PlanError(
+                f"the environment says RANK={os.environ['RANK']!r} and "
+                f"WORLD_SIZE={os.environ['WORLD_SIZE']!r}; both must be whole numbers"
+            ) from None
+    return 0, 1

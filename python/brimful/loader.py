@@ -1,0 +1,454 @@
+"""The loader: a drop-in for `torch.utils.data.DataLoader` that packs full batches."""
+
+from __future__ import annotations
+
+import atexit
+import warnings
+import weakref
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from brimful import _core
+from brimful import state as state_module
+from brimful._core import PlanError, StateError
+from brimful.batch import Batch
+from brimful.config import LoaderConfig, data_parallel_coordinates
+from brimful.corpus import Corpus
+from brimful.opening import open
+from brimful.telemetry import Stats, Totals, utilization
+
+_PREFETCH_COUNTERS = (
+    "stall_seconds",
+    "first_batch_seconds",
+    "backpressure_seconds",
+    "plan_seconds",
+    "fill_seconds",
+)
+
+
+class DataLoader:
+    """Batches of packed documents, made ahead by threads, the same for any number of them.
+
+    One iteration is one epoch; the next one, also after a `break`, is the next epoch by itself.
+    Iterators are independent of each other. Every rank delivers equally many batches; a rank that
+    has no row left in the last one gets a dummy row (`batch.num_tokens == 0`).
+
+    Args:
+        dataset: a `Corpus`, or anything that `brimful.open` takes.
+        sampler, batch_sampler, collate_fn, worker_init_fn, multiprocessing_context, generator:
+            torch's arguments in torch's places. brimful draws, collates and works in threads by
+            itself, so anything but None is a PlanError.
+        prefetch_factor: sets `depth` to prefetch_factor x num_workers, as torch counts.
+        persistent_workers, in_order: accepted as torch has them. Threads start at once, and order
+            never depends on them.
+        rank, world_size: data-parallel coordinates; by default those of torch.distributed, else
+            of torchrun's environment, else a single rank.
+
+    All other arguments are those of `LoaderConfig`.
+
+    Raises:
+        PlanError: for settings that make no sense, a ValueError.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int = LoaderConfig.batch_size,
+        shuffle: bool | None = LoaderConfig.shuffle,
+        sampler: None = None,
+        batch_sampler: None = None,
+        num_workers: int = LoaderConfig.num_workers,
+        collate_fn: None = None,
+        pin_memory: bool = LoaderConfig.pin_memory,
+        drop_last: bool = LoaderConfig.drop_last,
+        timeout: float = LoaderConfig.timeout,
+        worker_init_fn: None = None,
+        multiprocessing_context: None = None,
+        generator: None = None,
+        *,
+        prefetch_factor: int | None = None,
+        persistent_workers: bool = False,
+        in_order: bool = True,
+        rank: int | None = None,
+        world_size: int | None = None,
+        **settings: Any,
+    ) -> None:
+        _refuse_torch_only(
+            sampler=sampler,
+            batch_sampler=batch_sampler,
+            collate_fn=collate_fn,
+            worker_init_fn=worker_init_fn,
+            multiprocessing_context=multiprocessing_context,
+            generator=generator,
+        )
+        if not num_workers and (prefetch_factor is not None or persistent_workers):
+            raise PlanError("prefetch_factor and persistent_workers need num_workers of at least 1")
+        if prefetch_factor is not None:
+            if "depth" in settings:
+                raise PlanError("prefetch_factor and depth say the same thing; give one of them")
+            settings["depth"] = prefetch_factor * num_workers
+        rank, world_size = data_parallel_coordinates(rank, world_size)
+        try:
+            self.config = LoaderConfig(
+                batch_size=batch_size,
+                shuffle=bool(shuffle),
+                num_workers=num_workers,
+                pin_memory=pin_memory,
+                drop_last=drop_last,
+                timeout=timeout,
+                rank=rank,
+                world_size=world_size,
+                **settings,
+            )
+        except TypeError as error:
+            raise TypeError(
+                f"DataLoader: {error}".replace("LoaderConfig.__init__() ", "")
+            ) from None
+        self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
+
+        config = self.config
+        assert config.seq_len is not None  # LoaderConfig has checked it
+        self._seq_len: int = config.seq_len
+        self._plan = _core.Plan(
+            corpus=self.corpus._native,
+            seq_len=self._seq_len,
+            packing=config.packing,
+            overlong=config.overlong,
+            window=config.window,
+            shuffle=config.shuffle,
+            seed=config.seed % 2**64,
+        )
+        self._geometry = _core.Geometry(
+            batch_size=config.batch_size,
+            world_size=config.world_size,
+            rank=config.rank,
+            accumulate=config.accumulate,
+            drop_last=config.drop_last,
+        )
+        self._layout = _core.LayoutConfig(
+            fields=list(config.fields),
+            varlen=config.layout == "varlen",
+            keep_tail=config.keep_tail,
+            batch_size=config.batch_size,
+            seq_len=self._seq_len,
+            pad_token_id=config.pad_token_id,
+            continue_positions=config.positions == "continue",
+            vocab_size=config.vocab_size,
+        )
+        self._prefetch = _core.PrefetchConfig(
+            num_workers=config.num_workers,
+            depth=config.depth,
+            max_slots=config.max_slots,
+            timeout=float(config.timeout),
+        )
+        self._pin = config.pin_memory and _can_pin()
+        self._ledger = _core.Ledger(len(self.corpus.sources))
+        self._retired_seconds = dict.fromkeys(_PREFETCH_COUNTERS, 0.0)
+        self._live: list[_core.Stream] = []
+        self._newest: tuple[_core.Stream, _core.Cursor] | None = None  # and where it began
+        self._place: _core.Cursor | None = None  # of the newest iterator, once it is gone
+        self._pending = _core.Cursor()  # where the next iterator begins
+        self._loaded = False  # a state waits to be used
+        self._pinned_epoch: int | None = None
+        self._lap: Stats | None = None
+        self._warned_of_loss = False
+        self._lengths: dict[tuple[int, int, int, int], int] = {}
+
+    # Iteration
+
+    def __iter__(self) -> Iterator[Batch]:
+        return self._iterate()
+
+    def _iterate(self) -> LoaderIterator:
+        begin = self._next_cursor()
+        stream = _core.Stream(
+            self._plan, self._layout, self._geometry, begin, self._prefetch, self._ledger
+        )
+        self._live.append(stream)
+        self._newest = (stream, begin)
+        self._place = None
+        self._pending = _core.Cursor(stream.epoch + 1)
+        self._loaded = False
+        return LoaderIterator(self, stream)
+
+    def _next_cursor(self) -> _core.Cursor:
+        epoch = self._pinned_epoch
+        if epoch is None or (self._loaded and self._pending.epoch == epoch):
+            return self._pending
+        return _core.Cursor(epoch)
+
+    def _retire(self, stream: _core.Stream) -> None:
+        """Ends a stream's threads and keeps what it counted."""
+        if stream not in self._live:
+            return
+        self._live.remove(stream)
+        stream.close()
+        for name in _PREFETCH_COUNTERS:
+            self._retired_seconds[name] += getattr(stream.counters, name)
+        if self._newest is not None and self._newest[0] is stream:
+            self._place = stream.cursor
+            self._newest = None
+
+    def __len__(self) -> int:
+        """Batches of the epoch that the next `iter()` gives, or of the running one.
+
+        The same on every rank. Packs the lengths of the epoch once; reads no tokens.
+        """
+        begin = self._newest[1] if self._newest is not None else self._next_cursor()
+        key = (begin.epoch, begin.window, begin.bin, begin.step_bins)
+        if key not in self._lengths:
+            count = _core.count_batches(self._plan, self._geometry, begin)
+            if count == 0 and key[1:] != (0, 0, 0):  # behind the last batch
+                count = _core.count_batches(
+                    self._plan, self._geometry, _core.Cursor(begin.epoch + 1)
+                )
+            self._lengths = {key: count}
+        return self._lengths[key]
+
+    def set_epoch(self, epoch: int) -> None:
+        """Makes every following iteration deliver this epoch, as evaluation wants.
+
+        A loaded state that stands in the middle of the same epoch keeps its place.
+        """
+        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
+            raise PlanError(f"epoch is {epoch!r}; it must be a whole number from 0 up")
+        self._pinned_epoch = epoch
+
+    def close(self) -> None:
+        """Ends the threads of all iterators. Batches that were handed out stay valid."""
+        for stream in list(self._live):
+            self._retire(stream)
+
+    def __del__(self) -> None:
+        if getattr(self, "_loaded", False):
+            warnings.warn(
+                "a loader was given a state and never iterated: the state had no effect",
+                stacklevel=2,
+            )
+
+    # State
+
+    def state_dict(self) -> dict[str, Any]:
+        """The place of the newest iterator, counted in delivered batches, the same on every rank.
+
+        Plain numbers, strings and lists, fit for JSON; at any moment, also before the first batch.
+        """
+        if self._newest is not None:
+            cursor = self._newest[0].cursor
+        else:
+            cursor = self._place if self._place is not None else self._next_cursor()
+        return state_module.make_state(
+            cursor=cursor,
+            bins_per_step=self._geometry.bins_per_step,
+            seq_len=self._seq_len,
+            fingerprint=self._fingerprint(),
+            counts=self._ledger.counts(),
+        )
+
+    def load_state_dict(
+        self, state: Mapping[str, Any], *, allow_batch_change: bool = False, force: bool = False
+    ) -> None:
+        """Makes the next `iter()` go on where `state` was taken, at any world size.
+
+        Args:
+            state: what `state_dict()` returned, on any rank.
+            allow_batch_change: accept a state of another global batch (batch_size x world_size x
+                accumulate); a new step begins at its place.
+            force: accept a state of another corpus or other settings: start at epoch 0, with a
+                warning.
+
+        Raises:
+            StateError: for a state of another corpus, other settings or another global batch, with
+                the fields that differ; nothing is changed then.
+        """
+        state = state_module.check_version(state)
+        theirs = state.get("fingerprint")
+        if not isinstance(theirs, Mapping):
+            raise StateError(f"the state's 'fingerprint' is {theirs!r}; expected a dict")
+        different = state_module.differences(theirs, self._fingerprint())
+        if different and not force:
+            raise StateError(
+                "the state belongs to another corpus or other settings:\n  "
+                + "\n  ".join(different)
+                + "\nUse the corpus and settings it was made with, or force=True for epoch 0"
+            )
+        if different:
+            warnings.warn(
+                "the state belongs to another corpus or other settings; starting at epoch 0:\n  "
+                + "\n  ".join(different),
+                stacklevel=2,
+            )
+            cursor = _core.Cursor()
+        else:
+            cursor = self._checked_cursor(state, allow_batch_change)
+            self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
+        self._newest = None
+        self._place = cursor
+        self._pending = cursor
+        self._loaded = True
+
+    def _checked_cursor(self, state: Mapping[str, Any], allow_batch_change: bool) -> _core.Cursor:
+        cursor = state_module.read_cursor(state)
+        bins_per_step = self._geometry.bins_per_step
+        if state.get("bins_per_step") != bins_per_step:
+            if not allow_batch_change:
+                raise StateError(
+                    f"bins_per_step: {state.get('bins_per_step')!r} in the state, {bins_per_step} "
+                    f"here (batch_size {self.config.batch_size} x world_size "
+                    f"{self.config.world_size} x accumulate {self.config.accumulate}). Keep the "
+                    f"global batch, or pass allow_batch_change=True"
+                )
+            cursor = _core.settled(self._plan, cursor)
+        _core.count_batches(self._plan, self._geometry, cursor)  # refuses a place that is not there
+        return cursor
+
+    def _fingerprint(self) -> dict[str, Any]:
+        if not hasattr(self, "_fingerprint_cache"):
+            self._fingerprint_cache = state_module.fingerprint(self.corpus, self.config)
+        return self._fingerprint_cache
+
+    # Telemetry
+
+    def stats(self, *, lap: bool = False) -> Stats:
+        """Counts and times of this rank since construction; with `lap=True` since the last lap."""
+        counts = self._ledger.counts()
+        rank, everyone = counts.rank, counts.all_ranks
+        figures: dict[str, Any] = dict(self._retired_seconds)
+        for stream in self._live:
+            for name in _PREFETCH_COUNTERS:
+                figures[name] += getattr(stream.counters, name)
+        figures |= {name: getattr(rank, name) for name in state_module.TALLY_FIELDS}
+        by_source = dict(zip(self.corpus.sources, counts.exposure, strict=True))
+        stats = Stats(
+            batches=counts.batches,
+            utilization=utilization(rank.tokens, rank.slots),
+            bad_documents=0,
+            starvation_seconds=None,
+            exposure={
+                name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()
+            },
+            dropped={
+                name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()
+            },
+            all_ranks=Totals(
+                bins=everyone.slots // self._seq_len,
+                **{name: getattr(everyone, name) for name in state_module.TALLY_FIELDS},
+            ),
+            **figures,
+        )
+        if not lap:
+            return stats
+        since = stats if self._lap is None else stats.since(self._lap)
+        self._lap = stats
+        return since
+
+    def _warn_of_loss(self) -> None:
+        """Says once that a rule took tokens; the counts are in `stats()`."""
+        tally = self._ledger.counts().rank
+        if self._warned_of_loss or not tally.dropped_tokens:
+            return
+        self._warned_of_loss = True
+        warnings.warn(
+            f"{tally.dropped_tokens:,} tokens were dropped so far on this rank "
+            f"({tally.dropped_documents:,} documents dropped, {tally.truncated_documents:,} "
+            f"truncated; overlong={self.config.overlong!r}, seq_len={self._seq_len}, "
+            f"drop_last={self.config.drop_last}). stats() counts them",
+            stacklevel=3,
+        )
+
+
+class LoaderIterator:
+    """One pass over one epoch. Made by `iter(loader)`; dropping it ends its threads."""
+
+    def __init__(self, loader: DataLoader, stream: _core.Stream) -> None:
+        self._loader = loader
+        self._stream: _core.Stream | None = stream
+        _running.add(self)
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._stream is None:
+            raise StopIteration
+        filled = self._stream.next()
+        if filled is None:
+            self.close()
+            self._loader._warn_of_loss()
+            raise StopIteration
+        columns, cu_seqlens, documents, starts, *numbers = filled
+        config = self._loader.config
+        tensors = _to_tensors([*columns, cu_seqlens])
+        batch = Batch(
+            dict(zip(config.fields, tensors, strict=False)),
+            cu_seqlens=tensors[-1],
+            documents=documents,
+            starts=starts,
+            max_seqlen=numbers[0],
+            num_tokens=numbers[1],
+            num_items=numbers[2],
+            num_items_step=numbers[3],
+            num_items_step_global=numbers[4],
+        )
+        return batch.pin_memory() if self._loader._pin else batch
+
+    def close(self) -> None:
+        """Ends the threads; the iterator is then at its end."""
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            self._loader._retire(stream)
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None) is not None:
+            self.close()
+
+
+_running: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads must not outlive the interpreter that owns what they were given."""
+    for iterator in list(_running):
+        iterator.close()
+
+
+def _to_tensors(arrays: list[Any]) -> list[Any]:
+    """torch tensors over the same memory; the arrays themselves where torch is not installed."""
+    torch = _torch()
+    return arrays if torch is None else [torch.from_numpy(array) for array in arrays]
+
+
+def _torch() -> Any:
+    if "torch" not in _modules:
+        try:
+            import torch
+        except ModuleNotFoundError:
+            _modules["torch"] = None
+        else:
+            _modules["torch"] = torch
+    return _modules["torch"]
+
+
+_modules: dict[str, Any] = {}
+
+
+def _can_pin() -> bool:
+    torch = _torch()
+    if torch is not None and torch.accelerator.is_available():
+        return True
+    warnings.warn(
+        "pin_memory=True but torch finds no accelerator; batches stay in pageable memory",
+        stacklevel=3,
+    )
+    return False
+
+
+def _refuse_torch_only(**arguments: object) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise PlanError(
+                f"{name}={value!r}: brimful draws and collates documents itself. Leave {name} "
+                f"out (shuffle=, seed= and fields= say what it needs to know), or use torch's "
+                f"DataLoader for this dataset"
+            )

@@ -1,0 +1,165 @@
+"""The state of a loader: a place in the plan, what plan it is, and the counts so far.
+
+A state is a small dict of plain numbers, strings and lists, the same on every rank. It speaks of
+batches delivered, never of batches made ahead, and of all ranks together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from brimful import _core
+from brimful._core import StateError
+from brimful.config import LoaderConfig
+from brimful.corpus import Corpus
+
+VERSION = 1
+
+_CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins")
+TALLY_FIELDS = (
+    "slots",
+    "tokens",
+    "effective_tokens",
+    "documents",
+    "dropped_documents",
+    "dropped_tokens",
+    "truncated_documents",
+    "split_documents",
+    "empty_documents",
+    "dummy_rows",
+)
+_MAX = 2**63 - 1
+
+
+def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
+    """What fixes the order of a run: the corpus's shape and the settings of the plan.
+
+    Not in it: paths, and everything that only deals the same bins in another way (batch_size,
+    world_size, accumulate, threads, depth, layout, fields).
+    """
+    native = corpus._native
+    rule = corpus.rule
+    return {
+        "seed": config.seed,
+        "seq_len": config.seq_len,
+        "packing": config.packing,
+        "overlong": config.overlong,
+        "window": config.window,
+        "shuffle": config.shuffle,
+        "weights": None if rule is None else [rule.weights[name] for name in corpus.sources],
+        "unit": None if rule is None else rule.unit,
+        "when_dry": None if rule is None else rule.when_dry,
+        "sources": [
+            [name, native.source_documents(s), f"{native.lengths_hash(s):016x}"]
+            for s, name in enumerate(corpus.sources)
+        ],
+    }
+
+
+def make_state(
+    *,
+    cursor: _core.Cursor,
+    bins_per_step: int,
+    seq_len: int,
+    fingerprint: dict[str, Any],
+    counts: _core.Counts,
+) -> dict[str, Any]:
+    """The state of a loader at `cursor`."""
+    all_ranks = {name: getattr(counts.all_ranks, name) for name in TALLY_FIELDS}
+    return {
+        "version": VERSION,
+        "cursor": {name: getattr(cursor, name) for name in _CURSOR_FIELDS},
+        "bins_per_step": bins_per_step,
+        "fingerprint": fingerprint,
+        "all_ranks": {"bins": all_ranks["slots"] // seq_len, **all_ranks},
+        "exposure": [list(row) for row in counts.exposure],
+    }
+
+
+def differences(state: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """One line for each field of two fingerprints that differs."""
+    lines = []
+    for field in here:
+        if field == "sources":
+            lines += _source_differences(state.get("sources"), here["sources"])
+        elif field not in state:
+            lines.append(f"{field}: missing in the state, here {here[field]!r}")
+        elif state[field] != here[field]:
+            lines.append(f"{field}: {state[field]!r} in the state, {here[field]!r} here")
+    return lines
+
+
+def _source_differences(state: Any, here: list[list[Any]]) -> list[str]:
+    if not isinstance(state, (list, tuple)) or len(state) != len(here):
+        found = len(state) if isinstance(state, (list, tuple)) else repr(state)
+        return [f"sources: {found} in the state, {len(here)} here"]
+    lines = []
+    for s, (theirs, ours) in enumerate(zip(state, here, strict=True)):
+        if list(theirs) == ours:
+            continue
+        for what, a, b in zip(("name", "documents", "hash of lengths"), theirs, ours, strict=False):
+            if a != b:
+                lines.append(f"source {s} ({ours[0]!r}), {what}: {a!r} in the state, {b!r} here")
+    return lines
+
+
+def read_cursor(state: Mapping[str, Any]) -> _core.Cursor:
+    """The place of a state. Throws StateError for anything that is not one."""
+    cursor = _mapping(state, "cursor")
+    return _core.Cursor(*(_count(cursor, name, "cursor") for name in _CURSOR_FIELDS))
+
+
+def read_counts(
+    state: Mapping[str, Any], num_sources: int
+) -> tuple[_core.Tally, list[tuple[int, int, int, int]]]:
+    """The counts of a state: of all ranks, and four a source."""
+    all_ranks = _mapping(state, "all_ranks")
+    tally = _core.Tally()
+    for name in TALLY_FIELDS:
+        setattr(tally, name, _count(all_ranks, name, "all_ranks"))
+    exposure = state.get("exposure")
+    if not isinstance(exposure, (list, tuple)) or len(exposure) != num_sources:
+        raise StateError(
+            f"the state's exposure does not list the {num_sources} sources of the corpus"
+        )
+    rows = []
+    for row in exposure:
+        if not isinstance(row, (list, tuple)) or len(row) != 4:
+            raise StateError(f"the state's exposure has an entry {row!r}; expected four counts")
+        a, b, c, d = (_checked_count(value, "exposure") for value in row)
+        rows.append((a, b, c, d))
+    return tally, rows
+
+
+def check_version(state: object) -> Mapping[str, Any]:
+    """The state as a mapping, if it is one that this version wrote."""
+    if not isinstance(state, Mapping):
+        raise StateError(
+            f"the state is a {type(state).__name__}; expected the dict that state_dict() returned"
+        )
+    if state.get("version") != VERSION:
+        raise StateError(
+            f"the state's version is {state.get('version')!r}; this brimful reads {VERSION}. "
+            f"Load it with the brimful that wrote it, or start anew"
+        )
+    return state
+
+
+def _mapping(state: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = state.get(name)
+    if not isinstance(value, Mapping):
+        raise StateError(f"the state's {name!r} is {value!r}; expected a dict")
+    return value
+
+
+def _count(mapping: Mapping[str, Any], name: str, where: str) -> int:
+    if name not in mapping:
+        raise StateError(f"the state's {where!r} lacks {name!r}")
+    return _checked_count(mapping[name], f"{where}.{name}")
+
+
+def _checked_count(value: object, where: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX:
+        raise StateError(f"the state's {where} is {value!r}; expected a count from 0 up")
+    return value

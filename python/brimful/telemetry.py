@@ -1,0 +1,148 @@
+"""What a loader delivered, dropped and waited for, in numbers that add up."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """Counts of all ranks since step 0; they are part of the state and survive a resume.
+
+    Attributes:
+        bins: bins delivered, each `seq_len` slots.
+        slots: places in batches, without dummy rows.
+        tokens: real tokens delivered.
+        effective_tokens: tokens delivered with a label other than -100.
+        documents: documents whose first token was delivered.
+        dropped_documents, dropped_tokens, truncated_documents, split_documents, empty_documents,
+        dummy_rows: as in `Stats`.
+    """
+
+    bins: int
+    slots: int
+    tokens: int
+    effective_tokens: int
+    documents: int
+    dropped_documents: int
+    dropped_tokens: int
+    truncated_documents: int
+    split_documents: int
+    empty_documents: int
+    dummy_rows: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stats:
+    """Counts of this rank since the loader was made (or since the last lap), and where time went.
+
+    Attributes:
+        batches: batches delivered.
+        slots: places in them: bins x seq_len in either layout, dummy rows not counted.
+        tokens: real tokens.
+        effective_tokens: tokens with a label other than -100.
+        utilization: tokens / slots, 0..1; None before the first batch.
+        documents: documents whose first token was delivered.
+        dropped_documents: documents left out whole: overlong ones by the rule "drop", and those
+            in bins that `drop_last` left out.
+        dropped_tokens: tokens of those, and the cut ends of truncated documents.
+        truncated_documents: documents cut to `seq_len` by the rule "truncate".
+        split_documents: documents delivered in more than one piece.
+        empty_documents: documents without tokens, passed over.
+        bad_documents: documents put aside while filling.
+        dummy_rows: batches of one flagged row without tokens, for a rank that had none left.
+        stall_seconds: host time blocked in `next()`, without each epoch's first batch.
+        first_batch_seconds: time from `iter()` to the first batch, over all epochs.
+        backpressure_seconds: time workers waited for a free slot, summed over threads.
+        plan_seconds, fill_seconds: time workers spent planning and filling, summed over threads.
+        starvation_seconds: device time spent waiting for data; None without a device.
+        exposure: source -> {"documents", "tokens"} delivered, over all ranks since step 0.
+        dropped: source -> {"documents", "tokens"} dropped, over all ranks since step 0.
+        all_ranks: the counts of all ranks since step 0.
+    """
+
+    batches: int
+    slots: int
+    tokens: int
+    effective_tokens: int
+    utilization: float | None
+    documents: int
+    dropped_documents: int
+    dropped_tokens: int
+    truncated_documents: int
+    split_documents: int
+    empty_documents: int
+    bad_documents: int
+    dummy_rows: int
+    stall_seconds: float
+    first_batch_seconds: float
+    backpressure_seconds: float
+    plan_seconds: float
+    fill_seconds: float
+    starvation_seconds: float | None
+    exposure: dict[str, dict[str, int]]
+    dropped: dict[str, dict[str, int]]
+    all_ranks: Totals
+
+    def as_dict(self) -> dict[str, Any]:
+        """The same as plain dicts and numbers, for any logger."""
+        return dataclasses.asdict(self)
+
+    def since(self, earlier: Stats) -> Stats:
+        """What came after `earlier`, for the counts and times of this rank."""
+        changes: dict[str, Any] = {
+            name: getattr(self, name) - getattr(earlier, name) for name in _ADDITIVE
+        }
+        changes["utilization"] = utilization(changes["tokens"], changes["slots"])
+        return dataclasses.replace(self, **changes)
+
+    def summary(self) -> str:
+        """One line for people: what came, how full it was, what was lost, how long it stalled."""
+        used = "-" if self.utilization is None else f"{100 * self.utilization:.2f} %"
+        parts = [
+            f"{self.batches:,} batches",
+            f"{self.tokens:,} tokens ({self.effective_tokens:,} effective)",
+            f"utilization {used}",
+            f"stall {self.stall_seconds:.2f} s",
+        ]
+        losses = [
+            f"{count:,} documents {what}"
+            for count, what in (
+                (self.dropped_documents, "dropped"),
+                (self.truncated_documents, "truncated"),
+                (self.split_documents, "split"),
+                (self.empty_documents, "empty"),
+            )
+            if count
+        ]
+        if self.dropped_tokens:
+            losses.append(f"{self.dropped_tokens:,} tokens dropped")
+        return ", ".join(parts + losses)
+
+
+_ADDITIVE = (
+    "batches",
+    "slots",
+    "tokens",
+    "effective_tokens",
+    "documents",
+    "dropped_documents",
+    "dropped_tokens",
+    "truncated_documents",
+    "split_documents",
+    "empty_documents",
+    "bad_documents",
+    "dummy_rows",
+    "stall_seconds",
+    "first_batch_seconds",
+    "backpressure_seconds",
+    "plan_seconds",
+    "fill_seconds",
+)
+
+
+def utilization(tokens: int, slots: int) -> float | None:
+    """tokens / slots; None where there are no slots."""
+    return tokens / slots if slots else None

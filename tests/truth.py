@@ -1,0 +1,123 @@
+"""Corpora whose tokens say where they come from, and what a batch of them must hold.
+
+Token value = document * STRIDE + position, so one comparison proves order, cut, shift and rank.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+import brimful as bf
+
+STRIDE = 1 << 20
+IGNORE = -100
+
+
+def document(number: int, length: int, dtype: Any = np.int64, stride: int = STRIDE) -> np.ndarray:
+    return (number * stride + np.arange(length)).astype(dtype)
+
+
+def corpus_of(lengths: Sequence[int], dtype: Any = np.int64, stride: int = STRIDE) -> bf.Corpus:
+    return bf.open([document(i, n, dtype, stride) for i, n in enumerate(lengths)])
+
+
+def mixed(sources: dict[str, Sequence[int]], **mix: Any) -> bf.Corpus:
+    """Sources by name and lengths; documents are numbered over the whole mixture."""
+    opened, first = {}, 0
+    for name, lengths in sources.items():
+        opened[name] = bf.open([document(first + i, n) for i, n in enumerate(lengths)])
+        first += len(lengths)
+    if isinstance(mix.get("weights"), list):
+        mix["weights"] = dict(zip(sources, mix["weights"], strict=True))
+    return bf.mix(opened, **mix)
+
+
+def pieces(batch: bf.Batch) -> list[tuple[int, int, int]]:
+    """(document, start, length) of the real segments of a batch, in order."""
+    cu = np.asarray(batch.cu_seqlens)
+    return [
+        (int(d), int(s), int(n))
+        for d, s, n in zip(batch.documents, batch.starts, np.diff(cu), strict=True)
+        if d >= 0
+    ]
+
+
+def all_pieces(loader: Iterable[bf.Batch]) -> list[tuple[int, int, int]]:
+    return [piece for batch in loader for piece in pieces(batch)]
+
+
+def token_counts(found: Iterable[tuple[int, int, int]]) -> Counter[tuple[int, int]]:
+    """How often each (document, position) was delivered."""
+    return Counter((d, s + i) for d, s, n in found for i in range(n))
+
+
+def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None = None) -> None:
+    """Every column of a batch against what its segments say, token by token."""
+    config = loader.config
+    cu = np.asarray(batch.cu_seqlens)
+    assert cu.dtype == np.int32
+    assert cu[0] == 0
+    assert (np.diff(cu) > 0).all()
+    total = int(cu[-1])
+    want = {name: np.zeros(total, np.int64) for name in config.fields}
+    row_ids: Counter[int] = Counter()
+    for s in range(batch.num_segments):
+        begin, end = int(cu[s]), int(cu[s + 1])
+        n = end - begin
+        d, start = int(batch.documents[s]), int(batch.starts[s])
+        row = begin // config.seq_len if config.layout == "rows" else 0
+        ids = np.full(n, config.pad_token_id)
+        trained = np.zeros(n, bool)
+        number = -1
+        if d >= 0:
+            ids = np.asarray(loader.corpus[d][start : start + n]).astype(np.int64)
+            trained[:] = True
+            if masks is not None and d in masks:
+                trained = np.asarray(masks[d][start : start + n]).astype(bool)
+            trained[0] = False
+            number = row_ids[row]
+            row_ids[row] += 1
+        labels = np.where(trained, ids, IGNORE)
+        base = start if config.positions == "continue" and d >= 0 else 0
+        columns = {
+            "input_ids": ids,
+            "labels": labels,
+            "shift_labels": np.append(labels[1:], IGNORE),
+            "position_ids": base + np.arange(n),
+            "document_ids": np.full(n, number),
+            "loss_weights": trained,
+        }
+        if "shift_labels" in config.fields and "labels" not in config.fields:
+            columns["loss_weights"] = np.append(trained[1:], False)
+        for name in config.fields:
+            want[name][begin:end] = columns[name]
+    for name in config.fields:
+        column = np.asarray(batch[name])
+        dtype = {"document_ids": np.int32, "loss_weights": np.float32}.get(name, np.int64)
+        assert column.dtype == dtype
+        if config.layout == "rows":
+            assert column.shape == (total // config.seq_len, config.seq_len)
+        else:
+            assert column.shape == (1, total)
+        np.testing.assert_array_equal(column.ravel(), want[name].astype(dtype), err_msg=name)
+    assert batch.max_seqlen == np.diff(cu).max()
+    assert batch.num_tokens == sum(n for _, _, n in pieces(batch))
+    if "labels" in config.fields:
+        assert batch.num_items == int((want["labels"] != IGNORE).sum())
+
+
+def same(a: bf.Batch, b: bf.Batch) -> bool:
+    """Whether two batches are equal in everything."""
+    return (
+        list(a) == list(b)
+        and all(np.array_equal(a[name], b[name]) for name in a)
+        and np.array_equal(a.cu_seqlens, b.cu_seqlens)
+        and np.array_equal(a.documents, b.documents)
+        and np.array_equal(a.starts, b.starts)
+        and a.num_items_step == b.num_items_step
+        and a.num_items_step_global == b.num_items_step_global
+    )
