@@ -68,7 +68,7 @@ def test_a_failure_while_writing_ends_the_writer(
 ) -> None:
     """Also when the user catches the error: leaving the block must not look like success."""
 
-    def failing(self: shard_file.HashedFile, values: np.ndarray) -> None:
+    def failing(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     writer = bf.ShardWriter(tmp_path / "s")

@@ -7,6 +7,7 @@ namespace brimful {
 
 void bind_errors(pybind11::module_& m);
 void bind_corpus(pybind11::module_& m);
+void bind_transfer(pybind11::module_& m);
 void bind_packer(pybind11::module_& m);
 void bind_plan(pybind11::module_& m);
 void bind_loader(pybind11::module_& m);

@@ -43,6 +43,11 @@ class Extents {
   void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
   // Tokens of all units together: they lie end to end.
   std::int64_t num_tokens() const;
+  // Number of the first sequence of unit i; that of unit size() is the number of sequences. Units
+  // have one sequence each, but for documents of an index with two levels.
+  std::int64_t sequence_start(std::int64_t i) const;
+  // Lengths of sequences first, first + 1, ..., written to out[0..count).
+  void sequence_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
 
  private:
   std::int64_t sequence_begin(std::int64_t s) const;

@@ -126,4 +126,15 @@ std::int64_t Extents::num_tokens() const {
   return last.begin + last.length - (*this)[0].begin;
 }
 
+std::int64_t Extents::sequence_start(std::int64_t i) const {
+  return kind_ == Kind::kMegatronDocuments ? load<std::int64_t>(first_, i) : i;
+}
+
+void Extents::sequence_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
+  if (kind_ != Kind::kMegatronDocuments) return lengths(first, count, out);
+  for (std::int64_t k = 0; k < count; ++k) {
+    out[k] = sequence_begin(first + k + 1) - sequence_begin(first + k);
+  }
+}
+
 }  // namespace brimful

@@ -45,6 +45,9 @@ __all__: list[str] = [
     "open_npy",
     "open_raw",
     "pack",
+    "read_loss_mask",
+    "read_structure",
+    "read_tokens",
     "settled",
     "with_offsets",
 ]
@@ -375,6 +378,21 @@ def pack(
     strategy: str,
     overlong: str,
 ) -> Packing: ...
+def read_loss_mask(
+    store: TokenStore,
+    begin: typing.SupportsInt | typing.SupportsIndex,
+    count: typing.SupportsInt | typing.SupportsIndex,
+) -> numpy.typing.NDArray[numpy.uint8]: ...
+def read_structure(
+    store: TokenStore,
+    first: typing.SupportsInt | typing.SupportsIndex,
+    count: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]: ...
+def read_tokens(
+    store: TokenStore,
+    begin: typing.SupportsInt | typing.SupportsIndex,
+    count: typing.SupportsInt | typing.SupportsIndex,
+) -> numpy.ndarray: ...
 def settled(plan: Plan, cursor: Cursor) -> Cursor: ...
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]

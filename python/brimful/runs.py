@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 # An index holds lengths of sequences in 32 bits; a longer document becomes several sequences.
 MAX_SEQUENCE = (1 << 31) - 1
+BLOCK = 1 << 18  # items looked at in one go, so that no temporary grows with a document
+
+
+class Items(Protocol):
+    """One item a token, read by slices: an array, or a part of a file that is read when asked."""
+
+    @property
+    def size(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    def __getitem__(self, part: slice, /) -> npt.NDArray[Any]: ...
 
 
 @dataclass(frozen=True)
 class Run:
     """Documents of one or more sequences each. All positions count from the start of the run."""
 
-    tokens: npt.NDArray[Any]  # integers
+    tokens: Items  # integers
     sequence_lengths: npt.NDArray[np.int64]  # in tokens
     sequence_ends: npt.NDArray[np.int64]  # of documents, in sequences
-    loss_mask: npt.NDArray[np.uint8] | None  # 0 or 1 [tokens]; None is 1 everywhere
+    loss_mask: Items | None  # uint8, 0 or 1 a token; None is 1 everywhere
+
+    @property
+    def num_documents(self) -> int:
+        return self.sequence_ends.size
 
     @cached_property
     def token_ends(self) -> npt.NDArray[np.int64]:
@@ -30,45 +46,29 @@ class Run:
         token_ends: npt.NDArray[np.int64] = ends[self.sequence_ends]
         return token_ends
 
-    @property
-    def num_documents(self) -> int:
-        return self.sequence_ends.size
-
-    def effective(self) -> npt.NDArray[np.int64]:
-        """Per document: tokens that get a label, which are those of the mask but for the first."""
-        ends, mask = self.token_ends, self.loss_mask
-        lengths = np.diff(ends, prepend=0)
-        if mask is None:
-            counts: npt.NDArray[np.int64] = np.maximum(lengths - 1, 0)
+    def effective(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Of documents start to stop: tokens with a label, those of the mask but for the first."""
+        ends = self.token_ends
+        begins = np.concatenate(([0], ends[:-1]))[start:stop]
+        ends = ends[start:stop]
+        if self.loss_mask is None:
+            counts: npt.NDArray[np.int64] = np.maximum(ends - begins - 1, 0)
             return counts
         # One call a document: a reduction over all of them would widen the mask eightfold first.
         kept = (
-            np.count_nonzero(mask[end - length + 1 : end])
-            for end, length in zip(ends.tolist(), lengths.tolist(), strict=True)
+            _count_ones(self.loss_mask, begin + 1, end)
+            for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
         )
-        return np.fromiter(kept, np.int64, lengths.size)
-
-    def documents(self, start: int, stop: int) -> Run:
-        """A part of the run; tokens and masks are views."""
-        sequences = slice(self._at(self.sequence_ends, start), self._at(self.sequence_ends, stop))
-        tokens = slice(self._at(self.token_ends, start), self._at(self.token_ends, stop))
-        return Run(
-            self.tokens[tokens],
-            self.sequence_lengths[sequences],
-            self.sequence_ends[start:stop] - sequences.start,
-            None if self.loss_mask is None else self.loss_mask[tokens],
-        )
-
-    @staticmethod
-    def _at(ends: npt.NDArray[np.int64], document: int) -> int:
-        return int(ends[document - 1]) if document else 0
+        return np.fromiter(kept, np.int64, stop - start)
 
 
-def run_of_documents(
-    tokens: npt.NDArray[Any],
-    lengths: npt.NDArray[np.int64],
-    loss_mask: npt.NDArray[np.uint8] | None,
-) -> Run:
+def _count_ones(mask: Items, start: int, stop: int) -> int:
+    if stop - start <= BLOCK:
+        return int(np.count_nonzero(mask[start:stop])) if start < stop else 0
+    return sum(_count_ones(mask, at, min(at + BLOCK, stop)) for at in range(start, stop, BLOCK))
+
+
+def run_of_documents(tokens: Items, lengths: npt.NDArray[np.int64], loss_mask: Items | None) -> Run:
     """Documents of `lengths` tokens: one sequence each, or as many as a long one needs."""
     parts = np.maximum(-(-lengths // MAX_SEQUENCE), 1)
     ends = np.cumsum(parts)
@@ -77,3 +77,24 @@ def run_of_documents(
     sequences = np.full(int(ends[-1]), MAX_SEQUENCE)
     sequences[ends - 1] = lengths - (parts - 1) * MAX_SEQUENCE
     return Run(tokens, sequences, ends, loss_mask)
+
+
+def copy_run(run: Run, dtype: str) -> Run:
+    """The same run in arrays of its own; the tokens fit the dtype."""
+    whole = slice(0, run.tokens.size)
+    mask = None if run.loss_mask is None else run.loss_mask[whole].copy()
+    return Run(run.tokens[whole].astype(dtype), run.sequence_lengths, run.sequence_ends, mask)
+
+
+def join_runs(runs: Sequence[Run]) -> Run:
+    """One run of the documents of several, which lie in arrays; all of them have masks, or none."""
+    if len(runs) == 1:
+        return runs[0]
+    shifts = np.cumsum([0, *(run.sequence_lengths.size for run in runs)])
+    masks = [run.loss_mask[:] for run in runs if run.loss_mask is not None]
+    return Run(
+        np.concatenate([run.tokens[:] for run in runs]),
+        np.concatenate([run.sequence_lengths for run in runs]),
+        np.concatenate([run.sequence_ends + s for run, s in zip(runs, shifts, strict=False)]),
+        np.concatenate(masks) if masks else None,
+    )

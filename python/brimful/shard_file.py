@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.extras import require
-from brimful.runs import Run
+from brimful.runs import Items, Run
 from brimful.shard_layout import (
     BLOCK_BYTES,
     INDEX_HEADER,
@@ -28,8 +28,6 @@ from brimful.shard_layout import (
     FileEntry,
     Shard,
 )
-
-_ONE = np.ones(1, np.uint8)
 
 
 class HashedFile:
@@ -46,23 +44,25 @@ class HashedFile:
         self._buffer = np.empty(BLOCK_BYTES // np.dtype(dtype).itemsize, dtype)
         self._fill = 0  # items in the buffer
 
-    def write(self, values: npt.NDArray[Any]) -> None:
-        """Append a one-dimensional array, cast to the dtype of the file, where its values fit."""
+    def write(self, values: Items, start: int, stop: int) -> None:
+        """Append values[start:stop], cast to the dtype of the file, where they fit."""
         whole = self._buffer.size
-        in_place = values.dtype == self._buffer.dtype and values.flags.c_contiguous
-        at = 0
-        while at < values.size:
-            if in_place and self._fill == 0 and values.size - at >= whole:
-                self._emit(values[at : at + whole])
-                at += whole
+        while start < stop:
+            n = min(whole - self._fill, stop - start)
+            part = values[start : start + n]
+            start += n
+            if n == whole and part.dtype == self._buffer.dtype and part.flags.c_contiguous:
+                self._emit(part)
                 continue
-            n = min(whole - self._fill, values.size - at)
-            self._buffer[self._fill : self._fill + n] = values[at : at + n]
+            self._buffer[self._fill : self._fill + n] = part
             self._fill += n
-            at += n
             if self._fill == whole:
                 self._emit(self._buffer)
                 self._fill = 0
+
+    def write_bytes(self, values: npt.NDArray[Any]) -> None:
+        """Append an array as it lies in memory, to a file of bytes."""
+        self.write(values.view(np.uint8), 0, values.nbytes)
 
     def _emit(self, block: npt.NDArray[Any]) -> None:
         self._whole.update(block)
@@ -124,22 +124,33 @@ class ShardFile:
         self._files = [self._bin]
         self._loss: HashedFile | None = None
 
-    def append(self, run: Run) -> None:
-        """Take in documents whose tokens are known to fit the dtype."""
+    def append(self, run: Run, start: int, stop: int) -> None:
+        """Take in documents start to stop of a run; their tokens are known to fit the dtype."""
+        if start == stop:
+            return
+        first = int(run.sequence_ends[start - 1]) if start else 0
+        ends = run.sequence_ends[start:stop]
+        begin = int(run.token_ends[start - 1]) if start else 0
+        end = int(run.token_ends[stop - 1])
         if run.loss_mask is not None and self._loss is None:
             self._loss = HashedFile(self._folder / f"{self._name}.loss.bin", "uint8")
             self._files.append(self._loss)
-            self._loss.write(np.broadcast_to(_ONE, self.tokens))
-        if self._loss is not None:
-            ones = np.broadcast_to(_ONE, run.tokens.size)
-            self._loss.write(ones if run.loss_mask is None else run.loss_mask)
-        self._bin.write(run.tokens)
-        self._lengths.extend(run.sequence_lengths)
-        self._ends.extend(run.sequence_ends + self.sequences)
-        self._effective.extend(run.effective())
-        self.documents += run.num_documents
-        self.sequences += run.sequence_lengths.size
-        self.tokens += run.tokens.size
+            self._write_ones(self._loss, self.tokens)
+        if run.loss_mask is not None and self._loss is not None:
+            self._loss.write(run.loss_mask, begin, end)
+        elif self._loss is not None:
+            self._write_ones(self._loss, end - begin)
+        self._bin.write(run.tokens, begin, end)
+        self._lengths.extend(run.sequence_lengths[first : int(ends[-1])])
+        self._ends.extend(ends - first + self.sequences)
+        self._effective.extend(run.effective(start, stop))
+        self.documents += stop - start
+        self.sequences += int(ends[-1]) - first
+        self.tokens += end - begin
+
+    @staticmethod
+    def _write_ones(loss: HashedFile, count: int) -> None:
+        loss.write(np.broadcast_to(np.uint8(1), count), 0, count)
 
     def finish(self) -> Shard:
         idx = HashedFile(self._folder / f"{self._name}.idx", "uint8")
@@ -147,7 +158,7 @@ class ShardFile:
         self._write_index(idx)
         if self._loss is not None:
             for counts in self._effective.blocks():
-                self._loss.write(counts.view(np.uint8))
+                self._loss.write_bytes(counts)
         entries = {file.path.suffixes[0]: file.finish() for file in self._files}
         for spool in (self._lengths, self._ends, self._effective):
             spool.close()
@@ -166,18 +177,18 @@ class ShardFile:
         header = INDEX_HEADER.pack(
             INDEX_MAGIC, INDEX_VERSION, code, self.sequences, self.documents + 1
         )
-        idx.write(np.frombuffer(header, np.uint8))
+        idx.write_bytes(np.frombuffer(header, np.uint8))
         for lengths in self._lengths.blocks():
-            idx.write(lengths.view(np.uint8))
+            idx.write_bytes(lengths)
         pointer = 0
         for lengths in self._lengths.blocks():
             ends = pointer + np.cumsum(lengths, dtype=np.int64) * self._dtype.itemsize
             starts = np.concatenate(([pointer], ends[:-1])).astype("int64")
-            idx.write(starts.view(np.uint8))
+            idx.write_bytes(starts)
             pointer = int(ends[-1])
-        idx.write(np.zeros(8, np.uint8))  # the first document begins at sequence 0
+        idx.write_bytes(np.zeros(1, np.int64))  # the first document begins at sequence 0
         for document_ends in self._ends.blocks():
-            idx.write(document_ends.view(np.uint8))
+            idx.write_bytes(document_ends)
 
     def publish(self) -> Iterator[Path]:
         """Give the files their final names, the index last, and yield each once it has it."""

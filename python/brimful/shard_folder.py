@@ -66,7 +66,7 @@ class ShardFolder:
         file = HashedFile(self.path / MANIFEST, "uint8")
         done: list[Path] = []
         try:
-            file.write(np.frombuffer(text, np.uint8))
+            file.write_bytes(np.frombuffer(text, np.uint8))
             file.finish()
             for shard in self._shards:
                 for path in shard.publish():

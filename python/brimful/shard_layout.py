@@ -12,6 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
+from brimful._core import FormatError
+
 MANIFEST = "manifest.json"
 SCHEMA_VERSION = 1
 BLOCK_BYTES = 1 << 20
@@ -24,6 +29,18 @@ INDEX_VERSION = 1
 # Magic, version, type code, sequences, documents + 1. After it come int32 [sequences] lengths in
 # tokens, int64 [sequences] pointers in bytes, and int64 [documents + 1] numbers of sequences.
 INDEX_HEADER = struct.Struct("<9sQBQQ")
+
+
+def disk_dtype(dtype: npt.DTypeLike) -> str:
+    """numpy's name of a dtype that shards can have. Never a default."""
+    try:
+        name = np.dtype(dtype).name if dtype is not None else None
+    except TypeError:
+        name = None
+    if name in TYPE_CODES:
+        return name
+    advice = "; its tokens go into int32 or int64" if name == "uint32" else ""
+    raise FormatError(f"dtype={dtype!r}: shards hold {', '.join(TYPE_CODES)}{advice}")
 
 
 def index_bytes(sequences: int, documents: int) -> int:

@@ -19,15 +19,17 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful._core import FormatError
+from brimful.corpus import Corpus, SourceInfo
 from brimful.extras import require
-from brimful.runs import Run, run_of_documents
+from brimful.merge import runs_of
+from brimful.runs import Items, Run, copy_run, join_runs, run_of_documents
 from brimful.shard_file import ShardFile
 from brimful.shard_folder import ShardFolder
-from brimful.shard_layout import TYPE_CODES, Manifest, Shard
+from brimful.shard_layout import Manifest, Shard, disk_dtype
 from brimful.tokens import first_outside, integer_array, loss_mask_array
 
 MAX_SHARD_BYTES = 4 << 30
-# Short documents are gathered up to so many tokens or documents: a write costs more than a copy.
+# Small runs are gathered up to so many tokens or documents: a write costs more than a copy.
 _GATHER = 1 << 16
 
 
@@ -65,7 +67,7 @@ class ShardWriter:
         provenance: Mapping[str, Any] | None = None,
     ) -> None:
         self.path = Path(path)
-        self.dtype = _disk_dtype(dtype)
+        self.dtype = disk_dtype(dtype)
         self.tokenizer = tokenizer
         self.provenance = provenance
         self.num_documents = 0
@@ -78,8 +80,8 @@ class ShardWriter:
         # What would fail at the end should fail now.
         json.dumps([tokenizer, provenance])
         require("xxhash", "prepare", "writing shards")
-        self._gathered: list[tuple[npt.NDArray[Any], npt.NDArray[np.uint8] | None]] = []
-        self._gathered_tokens = 0
+        self._gathered: list[Run] = []
+        self._gathered_size = 0
         self._sources: list[Mapping[str, Any]] = []
         self._shard: ShardFile | None = None  # the one being filled
         self._finished: list[Shard] = []
@@ -102,19 +104,7 @@ class ShardWriter:
         where = f"document {self.num_documents}"
         array = integer_array(tokens, where)
         mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
-        if array.size >= _GATHER:
-            self._append(run_of_documents(array, np.array([array.size]), mask))
-            return
-        self._check_range(array, np.array([array.size]))
-        if self._gathered and (self._gathered[0][1] is None) != (mask is None):
-            self._flush()
-        # Copies, because the caller may use its arrays again.
-        self._gathered.append((array.astype(self.dtype), None if mask is None else mask.copy()))
-        self._gathered_tokens += array.size
-        self.num_documents += 1
-        self.num_tokens += array.size
-        if self._gathered_tokens >= _GATHER or len(self._gathered) >= _GATHER:
-            self._flush()
+        self._take(run_of_documents(array, np.array([array.size]), mask))
 
     def add_batch(self, tokens: Any, lengths: Any, loss_mask: Any = None) -> None:
         """Append documents that lie end to end: faster than `add` where they are short.
@@ -137,7 +127,34 @@ class ShardWriter:
                 f"{array.size}, the number of tokens, and none below 0"
             )
         mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
-        self._append(run_of_documents(array, sizes, mask))
+        self._take(run_of_documents(array, sizes, mask))
+
+    def extend(self, corpus: Corpus) -> None:
+        """Append all documents of a corpus, in its order, with their loss masks.
+
+        Documents of several sequences keep them. Tokens are copied as they lie where the dtypes
+        agree, else converted. The manifest lists the sources of the corpus.
+
+        Raises:
+            FormatError: a token does not fit the dtype. The writer gives up then.
+            ReadError: a file of the corpus was cut short. The writer gives up then.
+        """
+        self._check_open()
+        if not isinstance(corpus, Corpus):
+            raise TypeError(
+                f"extend takes a Corpus, which brimful.open makes, not {type(corpus).__name__}"
+            )
+        first = self.num_documents
+        try:
+            for run in runs_of(corpus):
+                self._take(run)
+        except BaseException as error:
+            self._abandon()
+            if isinstance(error, FormatError):
+                text = f"{error} (the corpus begins at document {first})"
+                raise FormatError(text) from None
+            raise
+        self._sources += [_describe(info) for info in corpus.info]
 
     def close(self) -> None:
         """Finish: everything reaches the disk, then gets its final name. Twice does no harm."""
@@ -180,14 +197,24 @@ class ShardWriter:
             state = "closed" if self._folder.published else "given up after an error"
             raise ValueError(f"{self.path}: this writer is {state}; make another one")
 
-    def _append(self, run: Run) -> None:
+    def _take(self, run: Run) -> None:
+        """Check a run, then write it, or gather it if it is small."""
         self._check_range(run.tokens, run.token_ends)
-        self._flush()
-        self._write(run)
+        if self._gathered and (self._gathered[0].loss_mask is None) != (run.loss_mask is None):
+            self._flush()
+        if max(run.tokens.size, run.num_documents) >= _GATHER:
+            self._flush()
+            self._write(run)
+        else:
+            # A copy, because the caller may use its arrays again.
+            self._gathered.append(copy_run(run, self.dtype))
+            self._gathered_size += max(run.tokens.size, run.num_documents)
         self.num_documents += run.num_documents
         self.num_tokens += run.tokens.size
+        if self._gathered_size >= _GATHER:
+            self._flush()
 
-    def _check_range(self, tokens: npt.NDArray[Any], ends: npt.NDArray[np.int64]) -> None:
+    def _check_range(self, tokens: Items, ends: npt.NDArray[np.int64]) -> None:
         """`ends`, in tokens, are those of documents; the first is the next of this writer."""
         if np.can_cast(tokens.dtype, self.dtype, "safe"):
             return
@@ -197,24 +224,17 @@ class ShardWriter:
             first = int(ends[local - 1]) if local else 0
             raise FormatError(
                 f"document {self.num_documents + local}: token {position - first} is "
-                f"{tokens[position]}, which {self.dtype} cannot hold "
+                f"{tokens[position : position + 1][0]}, which {self.dtype} cannot hold "
                 f"({self._low} to {self._high}); choose a wider dtype"
             )
 
     def _flush(self) -> None:
-        """Write the documents that `add` has gathered; either all or none of them have masks."""
-        if not self._gathered:
-            return
-        arrays = [tokens for tokens, _ in self._gathered]
-        masks = [mask for _, mask in self._gathered if mask is not None]
-        run = run_of_documents(
-            np.concatenate(arrays) if len(arrays) > 1 else arrays[0],
-            np.array([array.size for array in arrays]),
-            np.concatenate(masks) if masks else None,
-        )
-        self._gathered.clear()
-        self._gathered_tokens = 0
-        self._write(run)
+        """Write what was gathered; either all of it has masks or nothing has."""
+        if self._gathered:
+            run = join_runs(self._gathered)
+            self._gathered.clear()
+            self._gathered_size = 0
+            self._write(run)
 
     def _write(self, run: Run) -> None:
         """Divide a run among shards. Whatever fails here ends the writer."""
@@ -235,11 +255,11 @@ class ShardWriter:
         stop = int(np.searchsorted(run.token_ends, written + room, "right"))
         if self._shard.documents == 0:
             stop = max(stop, start + 1)  # longer than a shard may be: it has one of its own
-        if stop > start:
-            self._shard.append(run.documents(start, stop))
+        stop = max(start, stop)
+        self._shard.append(run, start, stop)
         if stop < run.num_documents:
             self._finish_shard()
-        return max(start, stop)
+        return stop
 
     def _finish_shard(self) -> None:
         if self._shard is not None:
@@ -247,16 +267,17 @@ class ShardWriter:
             self._shard = None
 
 
-def _disk_dtype(dtype: npt.DTypeLike) -> str:
-    """numpy's name of a dtype that shards can have. Never a default."""
-    try:
-        name = np.dtype(dtype).name if dtype is not None else None
-    except TypeError:
-        name = None
-    if name in TYPE_CODES:
-        return name
-    advice = "; its tokens go into int32 or int64" if name == "uint32" else ""
-    raise FormatError(f"dtype={dtype!r}: shards hold {', '.join(TYPE_CODES)}{advice}")
+def _describe(info: SourceInfo) -> dict[str, Any]:
+    """An entry of the manifest for a source that was merged."""
+    return {
+        "name": info.name,
+        "documents": info.documents,
+        "tokens": info.tokens,
+        "format": info.format,
+        "dtype": info.dtype,
+        "unit": info.unit,
+        "boundaries": info.boundaries,
+    }
 
 
 def _version() -> str:

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful._core import FormatError
-
-_BLOCK = 1 << 18  # values compared at a time, so that no temporary grows with a document
+from brimful.runs import BLOCK, Items
 
 
 def integer_array(values: Any, where: str) -> npt.NDArray[Any]:
@@ -36,10 +35,10 @@ def integer_array(values: Any, where: str) -> npt.NDArray[Any]:
     return array
 
 
-def first_outside(values: npt.NDArray[Any], low: int, high: int) -> int | None:
+def first_outside(values: Items, low: int, high: int) -> int | None:
     """Position of the first value that is not in low..high."""
-    for start in range(0, values.size, _BLOCK):
-        block = values[start : start + _BLOCK]
+    for start in range(0, values.size, BLOCK):
+        block = values[start : start + BLOCK]
         if block.min() < low or block.max() > high:
             return start + int(np.argmax((block < low) | (block > high)))
     return None
