@@ -65,7 +65,7 @@ class Extents {
   const std::byte* first_ = nullptr;   // offsets, lengths or document numbers
   const std::byte* second_ = nullptr;  // pointers
   std::int64_t num_sequences_ = 0;
-  std::int64_t item_size_ = 1;
+  int shift_ = 0;  // bytes >> shift_ = tokens
 };
 
 // One file (or buffer) of tokens. The owners keep every pointer valid.

@@ -1,5 +1,6 @@
 // Extents: where units begin and how long they are, read in place. Index files put their arrays at
 // odd addresses (a Megatron header has 34 bytes), so every load goes through memcpy.
+#include <bit>
 #include <cstring>
 
 #include "corpus/corpus.hpp"
@@ -46,7 +47,7 @@ Extents Extents::megatron(std::int64_t count, const void* lengths, const void* p
   e.count_ = count;
   e.first_ = bytes(lengths);
   e.second_ = bytes(pointers);
-  e.item_size_ = static_cast<std::int64_t>(item_size);
+  e.shift_ = std::countr_zero(item_size);
   return e;
 }
 
@@ -60,13 +61,13 @@ Extents Extents::megatron_documents(std::int64_t count, const void* documents,
   e.first_ = bytes(documents);
   e.second_ = bytes(pointers);
   e.num_sequences_ = num_sequences;
-  e.item_size_ = static_cast<std::int64_t>(item_size);
+  e.shift_ = std::countr_zero(item_size);
   return e;
 }
 
 // The first token of sequence s; that of the sequence after the last one is the end of the tokens.
 std::int64_t Extents::sequence_begin(std::int64_t s) const {
-  return s == num_sequences_ ? length_ : load<std::int64_t>(second_, s) / item_size_;
+  return s == num_sequences_ ? length_ : load<std::int64_t>(second_, s) >> shift_;
 }
 
 Extent Extents::operator[](std::int64_t i) const {
@@ -82,7 +83,7 @@ Extent Extents::operator[](std::int64_t i) const {
       return {begin, load<std::int64_t>(first_, i + 1) - begin};
     }
     case Kind::kMegatron:
-      return {load<std::int64_t>(second_, i) / item_size_, load<std::int32_t>(first_, i)};
+      return {load<std::int64_t>(second_, i) >> shift_, load<std::int32_t>(first_, i)};
     case Kind::kMegatronDocuments:
       break;
   }
