@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
+from brimful.repair import rebuild_pointers
 from shard_files import MEGATRON_CODES, documents_of, megatron_index, write_megatron
 
 
@@ -81,6 +82,37 @@ def test_c42_the_first_wrong_pointer_is_named(tmp_path, pointers, bad, found, ex
     os.truncate(path, 4_800_000_000)
     with pytest.raises(bf.FormatError, match=f"pointer {bad} is {found}, expected {expected}"):
         bf.open(path)
+
+
+def test_c42_pointers_are_rebuilt_on_request(tmp_path):
+    lengths = [400_000_000] * 3
+    right = megatron_index(lengths, [0, 1, 2, 3], 4)
+    wrapped = megatron_index(lengths, [0, 1, 2, 3], 4, [0, 1_600_000_000, -1_094_967_296])
+    path = write_index(tmp_path, wrapped, b"")
+    os.truncate(path, 4_800_000_000)
+    assert rebuild_pointers(tmp_path / "a.idx") == 1
+    assert (tmp_path / "a.idx").read_bytes() == right
+    assert bf.open(path).lengths.tolist() == lengths
+    assert rebuild_pointers(tmp_path / "a.idx") == 0
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["a.bin", "a.idx"]
+
+
+@pytest.mark.parametrize(
+    ("index", "size"),
+    [
+        (megatron_index([4, 3], [0, 2], 8), 16),
+        (megatron_index([4, -3], [0, 2], 8), 2),
+        (megatron_index([4, 3], [0, 2], 7), 14),
+        (megatron_index([4, 3], [0, 2], 8)[:-1], 14),
+        (megatron_index([4, 3], [0, 2], 8, version=2), 14),
+        (b"MMIDIDX", 0),
+    ],
+)
+def test_c42_an_index_that_does_not_tell_is_not_rebuilt(tmp_path, index, size):
+    write_index(tmp_path, index, bytes(size))
+    with pytest.raises(bf.FormatError, match=r"a\.idx"):
+        rebuild_pointers(tmp_path / "a.idx")
+    assert (tmp_path / "a.idx").read_bytes() == index
 
 
 @given(st.lists(st.integers(0, 9), min_size=2, max_size=300), st.data())

@@ -131,7 +131,7 @@ std::uint64_t checked_read(const FileName& name, const Faults& faults) {
   throw FormatError(name.text + ": pointer " + std::to_string(i) + " is " + std::to_string(found) +
                     ", expected " + std::to_string(expected) +
                     " (the pointer before it plus that sequence's bytes); the index was written "
-                    "wrong, often by a 32-bit sum");
+                    "wrong, often by a 32-bit sum; brimful.repair.rebuild_pointers mends that");
 }
 
 // Every sequence begins where the one before it ends; returns where the last one ends, in bytes.
