@@ -53,7 +53,8 @@ def test_a_mix_numbers_source_after_source(sizes):
     outer = bf.mix({"all": mixed, "more": corpora["s0"]}, weights={"more": 1, "all": 2})
     assert documents_of(outer) == documents_of(mixed) + documents_of(corpora["s0"])
     assert outer.sources == ("all", "more")
-    assert outer.weights == {"all": 2, "more": 1}
+    assert outer.rule == bf.corpus.MixRule({"all": 2, "more": 1}, "tokens", "repeat")
+    assert mixed.rule is None
 
 
 def test_a_mixture_with_weights_cannot_become_one_source():
