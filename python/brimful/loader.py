@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import atexit
 import warnings
-import weakref
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,6 +12,7 @@ from brimful._core import PlanError, StateError
 from brimful.batch import Batch
 from brimful.config import LoaderConfig, data_parallel_coordinates
 from brimful.corpus import Corpus
+from brimful.iteration import LoaderIterator, can_pin
 from brimful.opening import open
 from brimful.telemetry import Stats, Totals, utilization
 
@@ -141,7 +140,7 @@ class DataLoader:
             max_slots=config.max_slots,
             timeout=float(config.timeout),
         )
-        self._pin = config.pin_memory and _can_pin()
+        self._pin = config.pin_memory and can_pin()
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_seconds = dict.fromkeys(_PREFETCH_COUNTERS, 0.0)
         self._live: list[_core.Stream] = []
@@ -355,93 +354,6 @@ class DataLoader:
             f"drop_last={self.config.drop_last}). stats() counts them",
             stacklevel=3,
         )
-
-
-class LoaderIterator:
-    """One pass over one epoch. Made by `iter(loader)`; dropping it ends its threads."""
-
-    def __init__(self, loader: DataLoader, stream: _core.Stream) -> None:
-        self._loader = loader
-        self._stream: _core.Stream | None = stream
-        _running.add(self)
-
-    def __iter__(self) -> LoaderIterator:
-        return self
-
-    def __next__(self) -> Batch:
-        if self._stream is None:
-            raise StopIteration
-        filled = self._stream.next()
-        if filled is None:
-            self.close()
-            self._loader._warn_of_loss()
-            raise StopIteration
-        columns, cu_seqlens, documents, starts, *numbers = filled
-        config = self._loader.config
-        tensors = _to_tensors([*columns, cu_seqlens])
-        batch = Batch(
-            dict(zip(config.fields, tensors, strict=False)),
-            cu_seqlens=tensors[-1],
-            documents=documents,
-            starts=starts,
-            max_seqlen=numbers[0],
-            num_tokens=numbers[1],
-            num_items=numbers[2],
-            num_items_step=numbers[3],
-            num_items_step_global=numbers[4],
-        )
-        return batch.pin_memory() if self._loader._pin else batch
-
-    def close(self) -> None:
-        """Ends the threads; the iterator is then at its end."""
-        if self._stream is not None:
-            stream, self._stream = self._stream, None
-            self._loader._retire(stream)
-
-    def __del__(self) -> None:
-        if getattr(self, "_stream", None) is not None:
-            self.close()
-
-
-_running: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    """Threads must not outlive the interpreter that owns what they were given."""
-    for iterator in list(_running):
-        iterator.close()
-
-
-def _to_tensors(arrays: list[Any]) -> list[Any]:
-    """torch tensors over the same memory; the arrays themselves where torch is not installed."""
-    torch = _torch()
-    return arrays if torch is None else [torch.from_numpy(array) for array in arrays]
-
-
-def _torch() -> Any:
-    if "torch" not in _modules:
-        try:
-            import torch
-        except ModuleNotFoundError:
-            _modules["torch"] = None
-        else:
-            _modules["torch"] = torch
-    return _modules["torch"]
-
-
-_modules: dict[str, Any] = {}
-
-
-def _can_pin() -> bool:
-    torch = _torch()
-    if torch is not None and torch.accelerator.is_available():
-        return True
-    warnings.warn(
-        "pin_memory=True but torch finds no accelerator; batches stay in pageable memory",
-        stacklevel=3,
-    )
-    return False
 
 
 def _refuse_torch_only(**arguments: object) -> None:

@@ -1,0 +1,99 @@
+"""One pass over one epoch: takes what the native stream filled and hands it out as batches."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+from brimful import _core
+from brimful.batch import Batch
+
+if TYPE_CHECKING:
+    from brimful.loader import DataLoader
+
+
+class LoaderIterator:
+    """One pass over one epoch. Made by `iter(loader)`; dropping it ends its threads."""
+
+    def __init__(self, loader: DataLoader, stream: _core.Stream) -> None:
+        self._loader = loader
+        self._stream: _core.Stream | None = stream
+        _running.add(self)
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __next__(self) -> Batch:
+        if self._stream is None:
+            raise StopIteration
+        filled = self._stream.next()
+        if filled is None:
+            self.close()
+            self._loader._warn_of_loss()
+            raise StopIteration
+        columns, cu_seqlens, documents, starts, *numbers = filled
+        config = self._loader.config
+        tensors = _to_tensors([*columns, cu_seqlens])
+        batch = Batch(
+            dict(zip(config.fields, tensors, strict=False)),
+            cu_seqlens=tensors[-1],
+            documents=documents,
+            starts=starts,
+            max_seqlen=numbers[0],
+            num_tokens=numbers[1],
+            num_items=numbers[2],
+            num_items_step=numbers[3],
+            num_items_step_global=numbers[4],
+        )
+        return batch.pin_memory() if self._loader._pin else batch
+
+    def close(self) -> None:
+        """Ends the threads; the iterator is then at its end."""
+        if self._stream is not None:
+            stream, self._stream = self._stream, None
+            self._loader._retire(stream)
+
+    def __del__(self) -> None:
+        if getattr(self, "_stream", None) is not None:
+            self.close()
+
+
+_running: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
+
+
+@atexit.register
+def _close_all() -> None:
+    """Threads must not outlive the interpreter that owns what they were given."""
+    for iterator in list(_running):
+        iterator.close()
+
+
+def _to_tensors(arrays: list[Any]) -> list[Any]:
+    """torch tensors over the same memory; the arrays themselves where torch is not installed."""
+    torch = _torch()
+    return arrays if torch is None else [torch.from_numpy(array) for array in arrays]
+
+
+@functools.cache
+def _torch() -> Any:
+    """The module torch, or None where it is not installed."""
+    try:
+        import torch
+    except ModuleNotFoundError:
+        return None
+    return torch
+
+
+def can_pin() -> bool:
+    """Whether torch can give page-locked memory; says so as torch does where it cannot."""
+    torch = _torch()
+    if torch is not None and torch.accelerator.is_available():
+        return True
+    warnings.warn(
+        "pin_memory=True but torch finds no accelerator; batches stay in pageable memory",
+        stacklevel=3,
+    )
+    return False
