@@ -40,7 +40,6 @@ Stream::Stream(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry g
       prefetcher_(maker_, prefetch) {}
 
 std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
-  const std::scoped_lock one_at_a_time(next_mutex_);
   auto batch = prefetcher_.next(on_idle);
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {

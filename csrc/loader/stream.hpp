@@ -1,7 +1,8 @@
 // A stream: the batches of one epoch, from a cursor to the epoch's end, made ahead by the
 // prefetcher and counted when they are delivered, not before.
 //
-// Threads: next() may be called from any thread, one call at a time; the others at any moment.
+// Threads: next() from any thread, one call at a time (a second one is refused); the others at any
+// moment.
 #pragma once
 
 #include <functional>
@@ -35,7 +36,6 @@ class Stream {
   class Maker;
   std::shared_ptr<Maker> maker_;
   std::shared_ptr<Ledger> ledger_;
-  std::mutex next_mutex_;
   mutable std::mutex cursor_mutex_;
   Cursor cursor_;
   bool finished_ = false;

@@ -73,12 +73,12 @@ def _close_all() -> None:
 
 def _to_tensors(arrays: list[Any]) -> list[Any]:
     """torch tensors over the same memory; the arrays themselves where torch is not installed."""
-    torch = _torch()
+    torch = torch_if_installed()
     return arrays if torch is None else [torch.from_numpy(array) for array in arrays]
 
 
 @functools.cache
-def _torch() -> Any:
+def torch_if_installed() -> Any:
     """The module torch, or None where it is not installed."""
     try:
         import torch
@@ -89,7 +89,7 @@ def _torch() -> Any:
 
 def can_pin() -> bool:
     """Whether torch can give page-locked memory; says so as torch does where it cannot."""
-    torch = _torch()
+    torch = torch_if_installed()
     if torch is not None and torch.accelerator.is_available():
         return True
     warnings.warn(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +13,7 @@ from brimful._core import PlanError, StateError
 from brimful.batch import Batch
 from brimful.config import LoaderConfig, data_parallel_coordinates
 from brimful.corpus import Corpus
-from brimful.iteration import LoaderIterator, can_pin
+from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
 from brimful.telemetry import Stats, Totals, utilization
 
@@ -140,6 +141,7 @@ class DataLoader:
             max_slots=config.max_slots,
             timeout=float(config.timeout),
         )
+        torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_seconds = dict.fromkeys(_PREFETCH_COUNTERS, 0.0)
@@ -164,6 +166,7 @@ class DataLoader:
             self._plan, self._layout, self._geometry, begin, self._prefetch, self._ledger
         )
         self._live.append(stream)
+        self._pid = os.getpid()
         self._newest = (stream, begin)
         self._place = None
         self._pending = _core.Cursor(stream.epoch + 1)
@@ -182,8 +185,9 @@ class DataLoader:
             return
         self._live.remove(stream)
         stream.close()
-        for name in _PREFETCH_COUNTERS:
-            self._retired_seconds[name] += getattr(stream.counters, name)
+        if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
+            for name in _PREFETCH_COUNTERS:
+                self._retired_seconds[name] += getattr(stream.counters, name)
         if self._newest is not None and self._newest[0] is stream:
             self._place = stream.cursor
             self._newest = None

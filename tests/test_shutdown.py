@@ -1,0 +1,237 @@
+"""Leaving early, in every way: threads end, nothing hangs, nothing is printed that should not be.
+
+Each program runs in an interpreter of its own, under a deadline.
+"""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+PRELUDE = """
+import os, signal, sys, threading, time
+import numpy as np
+import brimful as bf
+
+def loader(**how):
+    documents = [i * 1000 + np.arange(1 + i % 300) for i in range(5000)]
+    settings = {"batch_size": 2, "seq_len": 512, "num_workers": 4, "depth": 3, **how}
+    return bf.DataLoader(bf.open(documents), **settings)
+
+def threads():
+    names = [open(f"/proc/self/task/{t}/comm").read() for t in os.listdir("/proc/self/task")]
+    return sum(name.startswith("brimful") for name in names)
+"""
+
+
+# Most programs do without torch: that is faster, and then batches are numpy arrays.
+WITHOUT_TORCH = "import sys; sys.modules['torch'] = None\n"
+
+
+def run(program: str, deadline: float = 60) -> subprocess.CompletedProcess[str]:
+    start = "" if "import torch" in program else WITHOUT_TORCH
+    return subprocess.run(
+        [sys.executable, "-c", start + PRELUDE + textwrap.dedent(program)],
+        capture_output=True,
+        text=True,
+        timeout=deadline,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "next(iter(loader()))",
+        "iterator = iter(loader()); next(iterator)",
+        "loader_ = loader(); iterator = iter(loader_); batch = next(iterator)",
+        "iterators = [iter(l) for l in [loader()] * 3]; [next(i) for i in iterators]",
+        "batches = list(loader())",
+        "iterator = iter(loader()); next(iterator); del iterator",
+        "l = loader(); i = iter(l); l.close(); l.close()",
+        "sys.exit(next(iter(loader())).num_tokens * 0)",
+        "iterator = iter(loader()); next(iterator); kept = iterator.__next__",
+        "import atexit; l = loader(); atexit.register(lambda: next(iter(l)))",
+        "iterator = iter(loader(num_workers=0)); next(iterator)",
+    ],
+)
+def test_the_interpreter_ends_quietly_with_live_iterators(program):
+    done = run(program)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_threads_end_with_the_iterator_the_loader_and_the_epoch():
+    done = run(
+        """
+        assert threads() == 0
+        l = loader()
+        iterator = iter(l)
+        next(iterator)
+        assert threads() == 4
+        del iterator
+        assert threads() == 0
+        for batch in l:
+            break
+        assert threads() == 0, "a broken loop lets its iterator go"
+        for batch in l:
+            pass
+        assert threads() == 0
+        iterator = iter(l)
+        next(iterator)
+        l.close()
+        assert threads() == 0
+        try:
+            next(iterator)
+        except bf.BrimfulError as error:
+            assert "clos" in str(error)
+        else:
+            raise AssertionError("a closed iterator gave a batch")
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_ctrl_c_reaches_a_blocked_next_and_leaves_no_thread():
+    done = run(
+        """
+        l = loader(depth=1, num_workers=1, max_slots=2)
+        iterator = iter(l)
+        next(iterator)
+        def interrupt():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=interrupt).start()
+        try:
+            while True:  # epoch after epoch, until the signal
+                for batch in l:
+                    pass
+        except KeyboardInterrupt:
+            print("interrupted")
+        del iterator
+        assert sum(1 for _ in l) > 0
+        assert threads() == 0
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "interrupted\n", "")
+
+
+@pytest.mark.parametrize("how", ["iterate", "exit", "new"])
+def test_c87_a_forked_child_gets_an_error_at_once_or_a_loader_of_its_own(how):
+    done = run(
+        f"""
+        how = {how!r}
+        l = loader()
+        iterator = iter(l)
+        next(iterator)
+        for _ in range(5):
+            child = os.fork()
+            if child == 0:
+                if how == "iterate":
+                    try:
+                        next(iterator)
+                    except bf.BrimfulError as error:
+                        os._exit(0 if "before fork" in str(error) else 1)
+                    os._exit(2)
+                if how == "new":
+                    count = sum(1 for _ in loader())
+                    fresh = sum(1 for _ in l)
+                    os._exit(0 if count == fresh > 10 else 1)
+                sys.exit(0)
+            _, status = os.waitpid(child, 0)
+            assert status == 0, (how, status)
+        assert sum(1 for _ in iterator) > 10
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_loader_works_inside_torchs_worker_processes():
+    done = run(
+        """
+        import torch
+        class Rows(torch.utils.data.IterableDataset):
+            def __iter__(self):
+                info = torch.utils.data.get_worker_info()
+                for batch in loader(rank=info.id, world_size=info.num_workers, batch_size=1):
+                    if batch.num_tokens:  # a rank without a last row gets a dummy
+                        yield batch["input_ids"].clone()
+        def documents(rows):
+            return [row for batch in rows for row in batch.reshape(-1, 512)[:, 0].tolist()]
+        inside = documents(torch.utils.data.DataLoader(Rows(), num_workers=2, batch_size=None))
+        alone = documents(b["input_ids"] for b in loader(batch_size=1))
+        assert sorted(inside) == sorted(alone)
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_errors_of_threads_reach_next_in_their_place():
+    done = run(
+        """
+        good = [np.arange(8)] * 50
+        corpus = bf.open([*good, np.full(8, 99), *good])
+        for workers in (0, 1, 8):
+            l = bf.DataLoader(corpus, seq_len=8, vocab_size=50, num_workers=workers, depth=8)
+            iterator = iter(l)
+            for _ in range(50):
+                next(iterator)
+            for _ in range(2):
+                try:
+                    next(iterator)
+                except bf.FormatError as error:
+                    assert "document 50" in str(error)
+                else:
+                    raise AssertionError
+            assert l.state_dict()["cursor"]["bin"] == 50
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_file_that_shrinks_under_us_is_an_error_and_not_the_end(tmp_path):
+    done = run(
+        f"""
+        path = {str(tmp_path / "tokens.bin")!r}
+        np.arange(1 << 20, dtype=np.uint16).tofile(path)
+        corpus = bf.open(path, dtype="uint16")
+        for workers in (0, 2):
+            l = bf.DataLoader(corpus, seq_len=4096, num_workers=workers, packing="concat")
+            os.truncate(path, 1 << 20)
+            count = 0
+            try:
+                for batch in l:
+                    count += 1
+            except bf.ReadError as error:
+                assert "tokens.bin" in str(error)
+            else:
+                raise AssertionError("half of the file is gone")
+            assert count == 128
+            np.arange(1 << 20, dtype=np.uint16).tofile(path)  # restored, in place
+            l.load_state_dict(l.state_dict())
+            assert sum(1 for _ in l) == 128
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_consumer_that_keeps_everything_grows_the_ring_up_to_the_limit():
+    done = run(
+        """
+        l = loader()
+        kept = list(l)
+        wanted = list(loader(num_workers=0))
+        assert all((a["input_ids"] == b["input_ids"]).all() for a, b in zip(kept, wanted))
+        l = loader(max_slots=6)
+        kept = []
+        try:
+            for batch in l:
+                kept.append(batch)
+        except bf.RingExhausted as error:
+            assert "max_slots" in str(error)
+            assert len(kept) == 6
+        else:
+            raise AssertionError
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")
