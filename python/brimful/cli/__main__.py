@@ -1,0 +1,5 @@
+"""`python -m brimful.cli`: the same as the console script `brimful`."""
+
+from brimful.cli import main
+
+main()

@@ -1,0 +1,201 @@
+"""The commands of `brimful` and their options. Each command's work lives in a module of its own,
+imported when it runs, so that `brimful --help` is instant and needs no torch.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from brimful import BrimfulError, __version__
+from brimful.cli.source import Source
+from brimful.cli.text import make_console
+
+USAGE_ERROR = 2  # the exit code for whatever the user can mend
+
+
+class _Commands(TyperGroup):
+    """Shows what the user can mend as one line, never as a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise  # the reader of our output has gone; typer ends the program quietly
+        except (BrimfulError, OSError, ImportError) as error:
+            if isinstance(error, ImportError) and (error.name or "").startswith("brimful"):
+                raise  # a fault of ours, not a package to install
+            line = " ".join(str(error).split())
+            make_console(stderr=True).print(f"brimful: {line}", soft_wrap=True, markup=False)
+            raise typer.Exit(USAGE_ERROR) from None
+
+
+app = typer.Typer(
+    cls=_Commands,
+    help="Fill every training batch to the brim with real tokens, and see when the loop waits.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Data = Annotated[
+    str, typer.Argument(metavar="DATA", help="Token shards: a file, a folder or a glob.")
+]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of the shards, when their names do not tell.")
+]
+Dtype = Annotated[
+    str | None, typer.Option(help="Integer type of a headerless .bin: uint16, uint32 ...")
+]
+Eos = Annotated[int | None, typer.Option(help="Token that ends a document where no index does.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+SeqLen = Annotated[int, typer.Option(metavar="N", help="Tokens a row can hold.", min=1)]
+Overlong = Annotated[
+    str, typer.Option(help="Documents over --seq-len: split, truncate, drop or error.")
+]
+
+
+def _version(value: bool) -> None:
+    if value:
+        typer.echo(f"brimful {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def demo(
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Keep the shards in this folder (else: a temporary one, removed)."),
+    ] = None,
+) -> None:
+    """Tokenize, pack, load beside torch and train, in under a minute."""
+    from brimful.cli.demo import run
+
+    run(out=out)
+
+
+@app.command()
+def prepare(
+    inputs: Annotated[
+        list[str],
+        typer.Argument(metavar="INPUTS...", help="Text, .jsonl or .parquet files or folders."),
+    ],
+    out: Annotated[Path, typer.Option(help="Folder of the shards.")],
+    tokenizer: Annotated[
+        str, typer.Option(help='A tokenizer.json, an encoding such as o200k_base, or "bytes".')
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="text, jsonl or parquet, when names do not tell.")
+    ] = None,
+    field: Annotated[str, typer.Option(help="Field or column that holds the text.")] = "text",
+    bos: Annotated[str | None, typer.Option(help="Token before each document: id or text.")] = None,
+    eos: Annotated[str | None, typer.Option(help="Token after each document: id or text.")] = None,
+    parse_special: Annotated[
+        bool, typer.Option("--parse-special", help="Special tokens in texts become such tokens.")
+    ] = False,
+    dtype: Annotated[
+        str | None, typer.Option(help="Integer type on disk; else the smallest that fits.")
+    ] = None,
+    errors: Annotated[str, typer.Option(help="Bad documents: error or skip.")] = "error",
+    threads: Annotated[
+        int | None, typer.Option(metavar="N", help="Threads that encode; else one a core.", min=1)
+    ] = None,
+) -> None:
+    """Tokenize texts into shards."""
+    from brimful.cli.prepare import run
+
+    run(
+        inputs,
+        out=out,
+        tokenizer=tokenizer,
+        format=format,
+        field=field,
+        bos=bos,
+        eos=eos,
+        parse_special=parse_special,
+        dtype=dtype,
+        errors=errors,
+        num_threads=threads,
+    )
+
+
+@app.command()
+def inspect(
+    data: Data,
+    format: Format = None,
+    dtype: Dtype = None,
+    eos: Eos = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read everything and compare the checksums.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show what token shards hold."""
+    from brimful.cli.inspect import run
+
+    run(Source(data, format, dtype, eos), verify_checksums=verify, json=json)
+
+
+@app.command()
+def pack(
+    data: Annotated[
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="Token shards, or document lengths: a .txt, one a line, or a .npy.",
+        ),
+    ],
+    seq_len: SeqLen,
+    overlong: Overlong = "split",
+    format: Format = None,
+    dtype: Dtype = None,
+    eos: Eos = None,
+    json: Json = False,
+) -> None:
+    """Compare packing strategies and plain padding on your documents.
+
+    A .npy is read as lengths, unless --format npy says that it holds tokens.
+    """
+    from brimful.cli.pack import run
+
+    run(Source(data, format, dtype, eos), seq_len=seq_len, overlong=overlong, json=json)
+
+
+@app.command()
+def bench(
+    data: Data,
+    seq_len: SeqLen,
+    batch_size: Annotated[int, typer.Option(metavar="N", help="Rows of a batch.", min=1)],
+    seconds: Annotated[float, typer.Option(help="How long each loader runs.", min=0.1)] = 3.0,
+    format: Format = None,
+    dtype: Dtype = None,
+    eos: Eos = None,
+    json: Json = False,
+) -> None:
+    """Measure the loader next to torch's DataLoader on your shards.
+
+    0, 1 and 2 threads; torch, with 0 and 2 workers, pads the same documents.
+    """
+    from brimful.cli.bench import run
+
+    run(
+        Source(data, format, dtype, eos),
+        seq_len=seq_len,
+        batch_size=batch_size,
+        seconds=seconds,
+        json=json,
+    )

@@ -1,0 +1,66 @@
+"""How the command line writes numbers and tables: one place, so that all commands read alike."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+
+def make_console(*, stderr: bool = False) -> Console:
+    """A console that colours nothing by itself: numbers and paths stay as they are written."""
+    return Console(highlight=False, stderr=stderr)
+
+
+def count(value: int) -> str:
+    """1234567 -> "1,234,567"."""
+    return f"{value:,}"
+
+
+def brief(value: float) -> str:
+    """1234567 -> "1.23 M": three digits and a unit, for rates and sizes."""
+    for limit, divisor, unit in ((1e12, 1e12, " T"), (1e9, 1e9, " G"), (1e6, 1e6, " M")):
+        if value >= limit:
+            return f"{value / divisor:.3g}{unit}"
+    return f"{value / 1e3:.3g} k" if value >= 10_000 else f"{value:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """0.98765 -> "98.76 %", rounded down: only the whole says 100; None -> "-"."""
+    return "-" if share is None else f"{math.floor(share * 1e4) / 1e2:.2f} %"
+
+
+def duration(seconds: float) -> str:
+    """Seconds with a unit that keeps three digits: "153 us", "4.12 ms", "12.3 s"."""
+    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
+        if seconds < limit:
+            return f"{seconds * factor:.3g} {unit}"
+    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+
+
+def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """A table: the first column and those without a name are text, the others numbers, set right.
+
+    Columns stand two apart, or one where the terminal has no room for two.
+    """
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for i, name in enumerate(columns):
+        table.add_column(name, justify="right" if i and name else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    if console.measure(table, options=console.options.update(width=10_000)).maximum > console.width:
+        table.padding = 0
+    console.print(table)
+
+
+def print_path(console: Console, before: str, path: object, after: str = "") -> None:
+    """A line with a path or another text of the user's in it: as it is, and never broken."""
+    console.print(f"{before}{path}{after}", markup=False, soft_wrap=True)
+
+
+def block(console: Console) -> str:
+    """The character that bars are drawn with; "#" where the terminal cannot show a block."""
+    return "█" if console.encoding.lower().startswith("utf") else "#"
