@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeGuard
@@ -10,6 +11,7 @@ import numpy as np
 
 from brimful import _core
 from brimful._core import FormatError
+from brimful.arrow import is_saved_dataset, open_dataset, open_saved, scatter
 from brimful.boundaries import Boundary, parse_eos
 from brimful.corpus import Corpus, join_info
 from brimful.files import (
@@ -18,6 +20,7 @@ from brimful.files import (
     OpenedFile,
     open_file,
     parse_dtype,
+    store_info,
 )
 from brimful.memory import open_array, open_arrays, open_dicts
 from brimful.paths import list_files
@@ -39,9 +42,10 @@ def open(
     """Open tokens as a corpus of one source. Files are mapped and checked, not read.
 
     Args:
-        source: a path, a glob pattern, a directory or a list of these; a Hugging Face Dataset; a
-            list of arrays (a document each); a list of dicts with `input_ids` and, if some tokens
-            get no loss, `labels` or `loss_mask`; or one array (a matrix holds a document a row).
+        source: a path, a glob pattern, a directory or a list of these; a Hugging Face Dataset, the
+            directory where `save_to_disk` put one, or a pyarrow Table; a list of arrays (a document
+            each); a list of dicts with `input_ids` and, if some tokens get no loss, `labels` or
+            `loss_mask`; or one array (a matrix holds a document a row).
         format: what the files are, where name and first bytes do not tell: "megatron" (.bin with
             .idx), "llm.c", "raw" (headerless) or "npy".
         dtype: of the tokens of headerless files, such as "uint16": they do not tell it. Tokens in
@@ -65,6 +69,13 @@ def open(
     dtype_name = parse_dtype(dtype)
     boundary = parse_eos(eos)
     is_path = isinstance(source, str | os.PathLike)
+    is_saved = is_path and is_saved_dataset(source)
+    if is_saved or _is_table(source):
+        given = (format, dtype, eos, loss_masks)
+        if rows == "sequences" or any(argument is not None for argument in given):
+            raise FormatError("a dataset tells all of itself; leave the other arguments out")
+        opener = open_saved if is_saved else open_dataset
+        return _table_corpus(opener(source, name=_NAME))
     if is_path or (_is_list(source) and _are_all(source, str | os.PathLike)):
         if not isinstance(loss_masks, bool | None):
             raise FormatError(
@@ -76,6 +87,11 @@ def open(
     if format is not None or rows == "sequences" or isinstance(loss_masks, bool):
         raise FormatError("format=, rows= and a loss_masks= of True or False go with files")
     return _corpus(_open_memory(source, dtype_name, boundary, loss_masks))
+
+
+def _is_table(source: Any) -> bool:
+    """Told by the module of its type, so that nothing is imported to answer."""
+    return type(source).__module__.split(".")[0] in ("datasets", "pyarrow")
 
 
 def _is_list(source: Any) -> TypeGuard[Sequence[Any]]:
@@ -107,3 +123,16 @@ def _corpus(opened: list[OpenedFile]) -> Corpus:
     source = _core.Source(_NAME, [file.store for file in opened])
     info = join_info(_NAME, [file.info for file in opened])
     return Corpus(_core.Corpus([source]), (source,), (info,))
+
+
+def _table_corpus(source: _core.Source) -> Corpus:
+    """A row map decides how many documents there are, so the counts come from the corpus."""
+    native = _core.Corpus([source])
+    boundaries = "list column"
+    if source.rows is not None:
+        boundaries += f", row map with scatter {scatter(source.rows):.2f}"
+    stores = [store_info(store, "arrow", boundaries) for store in source.stores]
+    info = dataclasses.replace(
+        join_info(_NAME, stores), documents=native.num_documents, tokens=native.num_tokens
+    )
+    return Corpus(native, (source,), (info,))
