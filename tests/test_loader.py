@@ -376,7 +376,7 @@ def test_settings_that_make_no_sense_are_refused():
         {"batch_size": 2**20, "seq_len": 2**20},
     ):
         with pytest.raises(bf.PlanError):
-            iter(bf.DataLoader(corpus, **{"seq_len": 4, **settings_}))
+            bf.DataLoader(corpus, **{"seq_len": 4, **settings_})
     with pytest.raises(TypeError, match="sequence_length"):
         bf.DataLoader(corpus, seq_len=4, sequence_length=4)
     with pytest.raises(bf.PlanError, match=r"document 1 .*12"):

@@ -367,6 +367,7 @@ def test_another_global_batch_must_be_asked_for():
         lambda s: s["cursor"].update(bin=10**6),
         lambda s: s["cursor"].update(window=10**6),
         lambda s: s["cursor"].update(epoch=2**63),
+        lambda s: s["cursor"].update(epoch=2**62),
         lambda s: s["cursor"].update(epoch="0"),
         lambda s: s["all_ranks"].pop("tokens"),
         lambda s: s["all_ranks"].update(tokens=True),

@@ -47,9 +47,9 @@ py::object next(Stream& stream) {
                         batch->spec.num_items_step, batch->spec.num_items_step_global);
 }
 
-LayoutConfig layout_config(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
-                           std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
-                           bool continue_positions, std::optional<std::int64_t> vocab_size) {
+Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
+                   std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
+                   bool continue_positions, std::optional<std::int64_t> vocab_size) {
   LayoutConfig config{{},      varlen,       keep_tail,          batch_size,
                       seq_len, pad_token_id, continue_positions, vocab_size};
   for (const std::string& name : fields) {
@@ -57,7 +57,7 @@ LayoutConfig layout_config(const std::vector<std::string>& fields, bool varlen, 
     if (!column) throw PlanError("fields: no column is called '" + name + "'");
     config.fields.push_back(*column);
   }
-  return config;
+  return Layout(std::move(config));
 }
 
 PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
@@ -90,8 +90,8 @@ std::vector<ExposureRow> exposure(const Counts& counts) {
 }  // namespace
 
 void bind_loader(py::module_& m) {
-  py::class_<LayoutConfig>(m, "LayoutConfig")
-      .def(py::init(&layout_config), py::kw_only(), py::arg("fields"), py::arg("varlen"),
+  py::class_<Layout>(m, "Layout")
+      .def(py::init(&make_layout), py::kw_only(), py::arg("fields"), py::arg("varlen"),
            py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
            py::arg("continue_positions"), py::arg("vocab_size"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
@@ -117,7 +117,7 @@ void bind_loader(py::module_& m) {
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
 
   py::class_<Stream>(m, "Stream")
-      .def(py::init<std::shared_ptr<Plan>, LayoutConfig, Geometry, Cursor, PrefetchConfig,
+      .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, PrefetchConfig,
                     std::shared_ptr<Ledger>>(),
            py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
            py::arg("prefetch"), py::arg("ledger"), py::call_guard<py::gil_scoped_release>())

@@ -77,12 +77,17 @@ void bind_plan(py::module_& m) {
       .def_readonly("step_bins", &Cursor::step_bins);
 
   py::class_<Geometry>(m, "Geometry")
-      .def(py::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>(), py::kw_only(),
-           py::arg("batch_size"), py::arg("world_size"), py::arg("rank"), py::arg("accumulate"),
-           py::arg("drop_last"))
+      .def(py::init([](std::int64_t batch_size, std::int64_t world_size, std::int64_t rank,
+                       std::int64_t accumulate, bool drop_last) {
+             return checked({batch_size, world_size, rank, accumulate, drop_last});
+           }),
+           py::kw_only(), py::arg("batch_size"), py::arg("world_size"), py::arg("rank"),
+           py::arg("accumulate"), py::arg("drop_last"))
       .def_property_readonly("bins_per_step", &Geometry::bins_per_step);
 
   m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
+        py::call_guard<py::gil_scoped_release>());
+  m.def("check_cursor", &check, py::arg("plan"), py::arg("cursor"),
         py::call_guard<py::gil_scoped_release>());
   m.def("settled", &settled, py::arg("plan"), py::arg("cursor"),
         py::call_guard<py::gil_scoped_release>());

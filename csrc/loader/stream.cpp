@@ -9,7 +9,7 @@ namespace brimful {
 // Makes batches from the plan. The dealer is used under the prefetcher's claims, one at a time.
 class Stream::Maker : public Producer {
  public:
-  Maker(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry, Cursor cursor)
+  Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor)
       : plan_(std::move(plan)),
         layout_(std::move(layout)),
         dealer_(plan_, geometry, cursor),
@@ -32,8 +32,8 @@ class Stream::Maker : public Producer {
   std::int64_t epoch_;
 };
 
-Stream::Stream(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry,
-               Cursor cursor, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
+Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
+               PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
     : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor)),
       ledger_(std::move(ledger)),
       cursor_(cursor),

@@ -19,7 +19,7 @@ namespace brimful {
 
 class Stream {
  public:
-  Stream(std::shared_ptr<const Plan> plan, LayoutConfig layout, Geometry geometry, Cursor cursor,
+  Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
          PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger);
 
   // As Prefetcher::next().

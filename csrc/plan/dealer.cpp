@@ -14,7 +14,9 @@ std::string place(const Cursor& cursor) {
          ", bin " + std::to_string(cursor.bin);
 }
 
-void check(const Geometry& g) {
+}  // namespace
+
+Geometry checked(const Geometry& g) {
   const auto at_least_one = [](std::int64_t value, const char* name) {
     if (value < 1) {
       throw PlanError(std::string(name) + " is " + std::to_string(value) +
@@ -34,26 +36,33 @@ void check(const Geometry& g) {
                     std::to_string(g.batch_size) + " x " + std::to_string(g.world_size) + " x " +
                     std::to_string(g.accumulate) + " bins is more than 2^31");
   }
+  return g;
 }
 
 void check(const Plan& plan, const Cursor& c) {
+  // Draws are numbered through all epochs in 64 bits.
+  const std::int64_t most_epochs =
+      (std::int64_t{1} << 62) / std::max<std::int64_t>(1, plan.sampler().epoch_draws());
+  if (c.epoch >= most_epochs) {
+    throw StateError("epoch " + std::to_string(c.epoch) + " is beyond the " +
+                     std::to_string(most_epochs) + " epochs that can be numbered");
+  }
   if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 ||
       c.window > plan.num_windows()) {
     throw StateError("the state's place (" + place(c) + ") does not exist: an epoch has " +
                      std::to_string(plan.num_windows()) + " windows");
   }
+  const std::int64_t bins = c.bin == 0 || c.window == plan.num_windows()
+                                ? 0
+                                : plan.window(c.epoch, c.window).packing.num_bins();
+  if (c.bin > bins) {
+    throw StateError("the state's place (" + place(c) + ") does not exist: that window has " +
+                     std::to_string(bins) + " bins");
+  }
 }
-
-[[noreturn]] void throw_bin_out_of_range(const Cursor& c, std::int64_t num_bins) {
-  throw StateError("the state's place (" + place(c) + ") does not exist: that window has " +
-                   std::to_string(num_bins) + " bins");
-}
-
-}  // namespace
 
 Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor)
-    : plan_(std::move(plan)), geometry_(geometry), cursor_(cursor) {
-  check(geometry_);
+    : plan_(std::move(plan)), geometry_(checked(geometry)), cursor_(cursor) {
   check(*plan_, cursor_);
   walk_window_ = cursor_.window;
   walk_bin_ = cursor_.bin;
@@ -148,9 +157,6 @@ std::optional<BinRef> Dealer::take_bin() {
     if (window_ == nullptr) {
       if (walk_window_ >= plan_->num_windows()) return std::nullopt;
       window_ = std::make_shared<const WindowPlan>(plan_->window(cursor_.epoch, walk_window_));
-      if (walk_bin_ > window_->packing.num_bins()) {
-        throw_bin_out_of_range(cursor_, window_->packing.num_bins());
-      }
       if (walk_bin_ == 0) add_losses(*window_);
     }
     if (walk_bin_ < window_->packing.num_bins()) return BinRef{window_, walk_bin_++};
@@ -208,13 +214,11 @@ void Dealer::add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta&
 }
 
 std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor) {
-  check(geometry);
+  checked(geometry);
   check(plan, cursor);
   std::int64_t bins = -cursor.bin - cursor.step_bins;
   for (std::int64_t w = cursor.window; w < plan.num_windows(); ++w) {
-    const std::int64_t in_window = plan.window(cursor.epoch, w).packing.num_bins();
-    if (w == cursor.window && cursor.bin > in_window) throw_bin_out_of_range(cursor, in_window);
-    bins += in_window;
+    bins += plan.window(cursor.epoch, w).packing.num_bins();
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t per_step = geometry.bins_per_step();
@@ -236,7 +240,6 @@ Cursor settled(const Plan& plan, const Cursor& cursor) {
   Cursor at{cursor.epoch, cursor.window, cursor.bin + cursor.step_bins, 0};
   while (at.window < plan.num_windows()) {
     const std::int64_t bins = plan.window(at.epoch, at.window).packing.num_bins();
-    if (at.window == cursor.window && cursor.bin > bins) throw_bin_out_of_range(cursor, bins);
     if (at.bin <= bins) return at;
     at.bin -= bins;
     ++at.window;

@@ -37,6 +37,9 @@ struct Geometry {
   std::int64_t bins_per_step() const { return batch_size * world_size * accumulate; }
 };
 
+// The same geometry; throws PlanError for one that cannot be.
+Geometry checked(const Geometry& geometry);
+
 struct BinRef {
   std::shared_ptr<const WindowPlan> window;
   std::int64_t bin = 0;
@@ -54,8 +57,8 @@ struct BatchSpec {
 // Deals the rest of one epoch. One caller at a time.
 class Dealer {
  public:
-  // Throws PlanError for a geometry, StateError for a cursor that does not fit the plan. A cursor
-  // behind the last batch of its epoch deals the next epoch.
+  // Throws StateError for a cursor that does not fit the plan. A cursor behind the last batch of
+  // its epoch deals the next epoch.
   Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor);
 
   std::int64_t epoch() const { return cursor_.epoch; }
@@ -86,6 +89,9 @@ class Dealer {
   Delta pending_;  // not yet attached to a batch
   bool finished_ = false;
 };
+
+// Throws StateError for a cursor at a place that the plan does not have.
+void check(const Plan& plan, const Cursor& cursor);
 
 // Batches of any one rank from `cursor` to the end of its epoch. Packs lengths, reads no tokens.
 std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor);

@@ -18,7 +18,7 @@ __all__: list[str] = [
     "DeviceError",
     "FormatError",
     "Geometry",
-    "LayoutConfig",
+    "Layout",
     "Ledger",
     "LoaderTimeout",
     "Packing",
@@ -34,6 +34,7 @@ __all__: list[str] = [
     "Tally",
     "TokenStore",
     "arrow_store",
+    "check_cursor",
     "count_batches",
     "device_available",
     "device_why_not",
@@ -265,7 +266,7 @@ class Tally:
     @truncated_documents.setter
     def truncated_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
 
-class LayoutConfig:
+class Layout:
     def __init__(
         self,
         *,
@@ -335,7 +336,7 @@ class Stream:
     def __init__(
         self,
         plan: Plan,
-        layout: LayoutConfig,
+        layout: Layout,
         geometry: Geometry,
         cursor: Cursor,
         prefetch: PrefetchConfig,
@@ -356,6 +357,7 @@ def arrow_store(
     offsets: numpy.ndarray,
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
+def check_cursor(plan: Plan, cursor: Cursor) -> None: ...
 def count_batches(plan: Plan, geometry: Geometry, cursor: Cursor) -> int: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...

@@ -125,7 +125,7 @@ class DataLoader:
             accumulate=config.accumulate,
             drop_last=config.drop_last,
         )
-        self._layout = _core.LayoutConfig(
+        self._layout = _core.Layout(
             fields=list(config.fields),
             varlen=config.layout == "varlen",
             keep_tail=config.keep_tail,
@@ -302,7 +302,7 @@ class DataLoader:
                     f"global batch, or pass allow_batch_change=True"
                 )
             cursor = _core.settled(self._plan, cursor)
-        _core.count_batches(self._plan, self._geometry, cursor)  # refuses a place that is not there
+        _core.check_cursor(self._plan, cursor)
         return cursor
 
     def _fingerprint(self) -> dict[str, Any]:
