@@ -238,7 +238,6 @@ void Prefetcher::Impl::close() {
 }
 
 PrefetchCounters Prefetcher::Impl::counters() const {
-  refuse_if_forked();
   const Ring::Counters of_ring = ring.counters();
   return {.batches = delivered,
           .stall_seconds = stall.seconds(),

@@ -5,8 +5,8 @@
 //
 // Threads: next() is called by one consumer at a time (a second one gets Error); close() and
 // counters() from any thread; leases may be dropped anywhere. Fork: threads do not survive it, so
-// in a forked child next() and counters() throw Error at once, close() and the destructor do
-// nothing and never wait.
+// in a forked child next() throws Error at once, counters() stand still, and close() and the
+// destructor do nothing and never wait.
 #pragma once
 
 #include <chrono>

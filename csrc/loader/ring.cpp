@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <mutex>
@@ -65,16 +66,18 @@ struct Ring::State {
   const std::optional<std::int64_t> max_slots;
   const pid_t process = getpid();
 
+  // Readable without the lock, which nobody may be there to release in a forked child.
+  std::atomic<std::int64_t> size{0};
+  std::atomic<std::int64_t> grown{0};
+  TimeSum backpressure;
+
   mutable std::mutex mutex;  // guards everything below
   std::condition_variable room;
   std::deque<Slot> slots;   // a deque: slots never move
   std::vector<Slot*> free;  // the last one returned is lent first, while the caches know it
   std::int64_t ahead = 0;
   bool closed = false;
-  std::int64_t grown = 0;
-  TimeSum backpressure;
 
-  std::int64_t size() const { return static_cast<std::int64_t>(slots.size()); }
   bool has_room() const { return !free.empty() && ahead < depth; }
 
   // One more slot may be leased: wakes a thread for it, after the lock, which that thread needs.
@@ -85,9 +88,11 @@ struct Ring::State {
   }
 
   void add_slot() {
-    free.reserve(slots.size() + 1);  // so that a slot's return needs no memory
+    // So that a slot's return needs no memory; doubled, for a ring that grows may grow often.
+    if (free.capacity() <= slots.size()) free.reserve(2 * slots.size() + 1);
     slots.push_back(Slot{allocate(slot_bytes)});
     free.push_back(&slots.back());
+    ++size;
   }
 
   void give_back(Slot& slot) noexcept {
@@ -114,7 +119,7 @@ struct Ring::Return {
 Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots)
     : state_(std::make_shared<State>(slot_bytes, depth, max_slots)) {
   const std::int64_t initial = std::min(depth + 1, max_slots.value_or(depth + 1));
-  while (state_->size() < initial) state_->add_slot();
+  while (state_->size < initial) state_->add_slot();
 }
 
 Lease Ring::lease() {
@@ -145,11 +150,12 @@ void Ring::hand_over(const Lease& slot) {
 void Ring::grow_if_all_held() {
   std::unique_lock lock(state_->mutex);
   if (state_->closed || !state_->free.empty() || state_->ahead > 0) return;
-  if (state_->max_slots && state_->size() >= *state_->max_slots) {
-    throw RingExhausted("every slot of the ring (max_slots = " + std::to_string(state_->size()) +
-                        ") belongs to a batch that is still in use, so there is none to fill the "
-                        "next one into; let go of earlier batches, keep copies of the tensors "
-                        "(.clone()) instead of the batches, or raise max_slots");
+  if (state_->max_slots && state_->size >= *state_->max_slots) {
+    throw RingExhausted(
+        "every slot of the ring (max_slots = " + std::to_string(*state_->max_slots) +
+        ") belongs to a batch that is still in use, so there is none to fill the "
+        "next one into; let go of earlier batches, keep copies of the tensors "
+        "(.clone()) instead of the batches, or raise max_slots");
   }
   state_->add_slot();
   ++state_->grown;
@@ -173,8 +179,7 @@ bool Ring::closed() const {
 }
 
 Ring::Counters Ring::counters() const {
-  const std::lock_guard lock(state_->mutex);
-  return {state_->size(), state_->grown, state_->backpressure.seconds()};
+  return {state_->size, state_->grown, state_->backpressure.seconds()};
 }
 
 }  // namespace brimful

@@ -37,7 +37,7 @@ std::int64_t failed_batch(Prefetcher& prefetcher) {
   return -1;
 }
 
-void expect_failure(Prefetcher& prefetcher, std::shared_ptr<NumberedProducer> producer,
+void expect_failure(Prefetcher& prefetcher, const std::shared_ptr<NumberedProducer>& producer,
                     std::int64_t position) {
   for (std::int64_t number = 0; number < position; ++number) take(prefetcher, producer, number);
   for (int i = 0; i < 3; ++i) {

@@ -78,7 +78,7 @@ void time_out(int workers, std::int64_t late, bool in_claim) {
     }
     std::optional<Delivered> batch = patient_next(prefetcher);
     check(batch.has_value() == (number < kBatches), "the stream ends at the wrong place");
-    if (batch) Held(producer, std::move(*batch), number);
+    if (batch) Held(producer, std::move(*batch), number).verify("after a wait");
   }
 }
 
@@ -106,7 +106,7 @@ void idle(int workers, bool in_claim) {
     if (++calls == 2) gate.open();
   });
   check(batch.has_value(), "no batch after an interrupted wait");
-  Held(producer, std::move(*batch), 1);
+  Held(producer, std::move(*batch), 1).verify("after a wait");
   check(calls >= 2, "on_idle is not called while next() is blocked");
   const PrefetchCounters counters = prefetcher.counters();
   check(counters.stall_seconds > stall, "a wait is no stall");
