@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,7 +45,6 @@ def test_whatever_holds_integers_is_tokens(values):
 
 
 def test_torch_tensors_are_tokens():
-    torch = pytest.importorskip("torch")
     assert documents_of(bf.open([torch.tensor([1, 2]), torch.tensor([], dtype=torch.int32)])) == [
         [1, 2],
         [],
