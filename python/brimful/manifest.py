@@ -221,7 +221,8 @@ class _Reader:
         )
 
     def _entry(self, data: object, where: str) -> FileEntry:
-        blocks = self._list(data, where, "blocks") if "blocks" in data else []  # type: ignore[operator]
+        has_blocks = isinstance(data, dict) and "blocks" in data
+        blocks = self._list(data, where, "blocks") if has_blocks else []
         for value in [self._text(data, where, "xxh3"), *blocks]:
             if (
                 not isinstance(value, str)
