@@ -128,6 +128,41 @@ def test_what_is_no_corpus(tmp_path):
         writer.extend("shards/")
 
 
+def shards_of(folder, tokenizer):
+    with bf.ShardWriter(folder, tokenizer=tokenizer) as writer:
+        writer.add([1])
+    return bf.open(folder)
+
+
+def test_the_tokenizer_of_merged_shards_is_kept(tmp_path):
+    a = shards_of(tmp_path / "a", {"kind": "t", "name": "x", "eos": 3})
+    b = shards_of(tmp_path / "b", {"kind": "t", "name": "x", "eos": None, "package": "p 2"})
+    kept = merged(tmp_path / "out", a, b)
+    assert manifest.check(kept).tokenizer == {"kind": "t", "name": "x", "eos": 3}
+    unknown = bf.open([np.array([1])])
+    for i, corpora in enumerate(((a, unknown), (unknown, a), (bf.mix({"u": unknown, "a": a}),))):
+        folder = merged(tmp_path / f"u{i}", *corpora)
+        assert manifest.check(folder).tokenizer is None
+    with bf.ShardWriter(tmp_path / "own") as writer:
+        writer.extend(a)
+        writer.add([2])
+    assert manifest.check(tmp_path / "own").tokenizer is None
+
+
+def test_tokens_of_two_tokenizers_are_not_merged_unasked(tmp_path):
+    a = shards_of(tmp_path / "a", {"kind": "t", "xxh3": "1"})
+    b = shards_of(tmp_path / "b", {"kind": "t", "xxh3": "2"})
+    with bf.ShardWriter(tmp_path / "out") as writer:
+        writer.extend(a)
+        with pytest.raises(bf.FormatError, match="two tokenizers"):
+            writer.extend(b)
+        with pytest.raises(bf.FormatError, match="two tokenizers"):
+            writer.extend(bf.mix({"a": a, "b": b}))
+    assert read_documents(tmp_path / "out") == [[1]]
+    folder = merged(tmp_path / "asked", a, b, tokenizer={"name": "mine"})
+    assert manifest.check(folder).tokenizer == {"name": "mine"}
+
+
 def test_the_manifest_lists_what_was_merged(tmp_path):
     folder = merged(tmp_path, bf.open([np.arange(3), np.arange(4)]))
     (source,) = json.loads((folder / "manifest.json").read_text())["sources"]

@@ -99,7 +99,7 @@ def test_a_mask_of_other_values_is_refused(tmp_path: Path, mask: Any) -> None:
 
 def test_add_batch_refuses_lengths_that_do_not_fit(tmp_path: Path) -> None:
     with bf.ShardWriter(tmp_path) as writer:
-        for lengths in ([1, 1], [4], [-1, 4], []):
+        for lengths in ([1, 1], [4], [-1, 4], [], [2**70], [2**63, 3]):
             with pytest.raises(bf.FormatError, match="lengths sum"):
                 writer.add_batch([1, 2, 3], lengths)
         with pytest.raises(bf.FormatError, match="document 1: token 0 is 70000"):

@@ -61,12 +61,7 @@ def check(folder: str | os.PathLike[str]) -> Manifest:
         FormatError: anything that does not agree, with what was found and what was expected.
     """
     folder = Path(folder)
-    path = folder / MANIFEST
-    try:
-        data = json.loads(path.read_bytes())
-    except (ValueError, RecursionError) as error:
-        raise FormatError(f"{path}: not JSON ({error}); write the shards again") from None
-    manifest = _Reader(path).manifest(data)
+    manifest = read(folder)
     for shard in manifest.shards:
         _check_shard(folder, shard, manifest.dtype)
     named = {entry.name for shard in manifest.shards for entry in shard.files}
@@ -77,6 +72,16 @@ def check(folder: str | os.PathLike[str]) -> Manifest:
                 "files by a glob, which does not look at the manifest"
             )
     return manifest
+
+
+def read(folder: Path) -> Manifest:
+    """The manifest of a folder, whatever the files are by now."""
+    path = folder / MANIFEST
+    try:
+        data = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"{path}: not JSON ({error}); write the shards again") from None
+    return _Reader(path).manifest(data)
 
 
 def _check_shard(folder: Path, shard: Shard, dtype: str) -> None:

@@ -6,16 +6,19 @@ Sequences of documents are kept where the index of a file tells them.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from brimful import _core
+from brimful import _core, manifest
+from brimful._core import FormatError
 from brimful.corpus import Corpus
 from brimful.runs import Run
+from brimful.shard_layout import MANIFEST
 
 _DOCUMENTS = 1 << 16  # described in memory at a time
 
@@ -60,6 +63,48 @@ def runs_of(corpus: Corpus) -> Iterator[Run]:
         else:
             for store, first, stop in _stretches(stores, rows):
                 yield from _runs(store, first, stop)
+
+
+def tokenizers_of(corpus: Corpus) -> list[Mapping[str, Any] | None]:
+    """What made the tokens of each store, where a manifest beside its file tells."""
+    told: dict[Path, Mapping[str, Any] | None] = {}
+    for source in corpus._parts:
+        for store in source.stores:
+            path = Path(store.name)
+            if path not in told:
+                told.update(_tokenizers_in(path.parent))
+            told.setdefault(path, None)
+    return list(told.values())
+
+
+def _tokenizers_in(folder: Path) -> dict[Path, Mapping[str, Any] | None]:
+    if not (folder / MANIFEST).is_file():
+        return {}
+    known = manifest.read(folder)
+    return {folder / shard.bin.name: known.tokenizer for shard in known.shards}
+
+
+def common_tokenizer(tokenizers: Iterable[Mapping[str, Any] | None]) -> Mapping[str, Any] | None:
+    """The tokenizer that made all tokens; None where that is not known of some of them.
+
+    Raises:
+        FormatError: two of them are different ones, whose ids mean different things.
+    """
+    every = list(tokenizers)
+    known = [tokenizer for tokenizer in every if tokenizer is not None]
+    for other in known[1:]:
+        if _identity(other) != _identity(known[0]):
+            raise FormatError(
+                f"tokens of two tokenizers, {_identity(known[0])} and {_identity(other)}, whose "
+                "ids mean different things; if they mean the same, give the writer a tokenizer="
+            )
+    return known[0] if known and len(known) == len(every) else None
+
+
+def _identity(tokenizer: Mapping[str, Any]) -> dict[str, Any]:
+    """What decides about ids; not where the tokenizer lay, or what ends a document."""
+    decisive = {key: tokenizer[key] for key in ("kind", "name", "xxh3") if key in tokenizer}
+    return decisive or dict(tokenizer)
 
 
 def _runs(store: _core.TokenStore, first: int, stop: int) -> Iterator[Run]:

@@ -7,6 +7,7 @@ state is left behind by an exception or a killed process.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import weakref
@@ -19,9 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful._core import FormatError
-from brimful.corpus import Corpus, SourceInfo
+from brimful.corpus import Corpus
 from brimful.extras import require
-from brimful.merge import runs_of
+from brimful.merge import common_tokenizer, runs_of, tokenizers_of
 from brimful.runs import Items, Run, copy_run, join_runs, run_of_documents
 from brimful.shard_file import ShardFile
 from brimful.shard_folder import ShardFolder
@@ -82,6 +83,7 @@ class ShardWriter:
         require("xxhash", "prepare", "writing shards")
         self._gathered: list[Run] = []
         self._gathered_size = 0
+        self._tokenizers: list[Mapping[str, Any] | None] = []  # of what was merged
         self._sources: list[Mapping[str, Any]] = []
         self._shard: ShardFile | None = None  # the one being filled
         self._finished: list[Shard] = []
@@ -104,7 +106,7 @@ class ShardWriter:
         where = f"document {self.num_documents}"
         array = integer_array(tokens, where)
         mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
-        self._take(run_of_documents(array, np.array([array.size]), mask))
+        self._add(run_of_documents(array, np.array([array.size]), mask))
 
     def add_batch(self, tokens: Any, lengths: Any, loss_mask: Any = None) -> None:
         """Append documents that lie end to end: faster than `add` where they are short.
@@ -120,23 +122,26 @@ class ShardWriter:
         self._check_open()
         where = f"documents from {self.num_documents}"
         array = integer_array(tokens, where)
-        sizes = integer_array(lengths, f"{where}: lengths").astype(np.int64)
-        if (sizes < 0).any() or sizes.sum() != array.size:
+        sizes = integer_array(lengths, f"{where}: lengths")
+        if first_outside(sizes, 0, array.size) is not None or sizes.sum() != array.size:
             raise FormatError(
                 f"{where}: lengths sum to {sizes.sum()}, smallest {sizes.min(initial=0)}; expected "
                 f"{array.size}, the number of tokens, and none below 0"
             )
+        sizes = sizes.astype(np.int64)
         mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
-        self._take(run_of_documents(array, sizes, mask))
+        self._add(run_of_documents(array, sizes, mask))
 
     def extend(self, corpus: Corpus) -> None:
         """Append all documents of a corpus, in its order, with their loss masks.
 
         Documents of several sequences keep them. Tokens are copied as they lie where the dtypes
-        agree, else converted. The manifest lists the sources of the corpus.
+        agree, else converted. The manifest lists the sources of the corpus, and keeps the tokenizer
+        that the manifests of all that is merged name.
 
         Raises:
-            FormatError: a token does not fit the dtype. The writer gives up then.
+            FormatError: a token does not fit the dtype; the writer gives up then. Or the corpus
+                comes from another tokenizer than what is there; nothing is added then.
             ReadError: a file of the corpus was cut short. The writer gives up then.
         """
         self._check_open()
@@ -144,6 +149,10 @@ class ShardWriter:
             raise TypeError(
                 f"extend takes a Corpus, which brimful.open makes, not {type(corpus).__name__}"
             )
+        tokenizers = [*self._tokenizers, *tokenizers_of(corpus)]
+        if self.tokenizer is None:
+            common_tokenizer(tokenizers)
+        self._tokenizers = tokenizers
         first = self.num_documents
         try:
             for run in runs_of(corpus):
@@ -154,7 +163,7 @@ class ShardWriter:
                 text = f"{error} (the corpus begins at document {first})"
                 raise FormatError(text) from None
             raise
-        self._sources += [_describe(info) for info in corpus.info]
+        self._sources += [dataclasses.asdict(info) for info in corpus.info]
 
     def close(self) -> None:
         """Finish: everything reaches the disk, then gets its final name. Twice does no harm."""
@@ -170,7 +179,7 @@ class ShardWriter:
                     dtype=self.dtype,
                     shards=tuple(self._finished),
                     brimful=_version(),
-                    tokenizer=self.tokenizer,
+                    tokenizer=self.tokenizer or common_tokenizer(self._tokenizers),
                     provenance=self.provenance,
                     sources=tuple(self._sources),
                 )
@@ -196,6 +205,11 @@ class ShardWriter:
         if not self._abandon.alive:
             state = "closed" if self._folder.published else "given up after an error"
             raise ValueError(f"{self.path}: this writer is {state}; make another one")
+
+    def _add(self, run: Run) -> None:
+        self._take(run)
+        if None not in self._tokenizers:
+            self._tokenizers.append(None)  # nothing tells what made these
 
     def _take(self, run: Run) -> None:
         """Check a run, then write it, or gather it if it is small."""
@@ -265,19 +279,6 @@ class ShardWriter:
         if self._shard is not None:
             self._finished.append(self._shard.finish())
             self._shard = None
-
-
-def _describe(info: SourceInfo) -> dict[str, Any]:
-    """An entry of the manifest for a source that was merged."""
-    return {
-        "name": info.name,
-        "documents": info.documents,
-        "tokens": info.tokens,
-        "format": info.format,
-        "dtype": info.dtype,
-        "unit": info.unit,
-        "boundaries": info.boundaries,
-    }
 
 
 def _version() -> str:

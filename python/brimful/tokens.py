@@ -48,7 +48,10 @@ def loss_mask_array(values: Any, tokens: int, where: str) -> npt.NDArray[np.uint
     """A loss mask of one 0 or 1 (or bool) a token, as uint8."""
     if hasattr(values, "detach"):
         values = values.detach().cpu()
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise FormatError(f"{where}: expected a loss mask of 0 and 1 ({error})") from None
     if array.shape != (tokens,):
         raise FormatError(
             f"{where}: a loss mask of shape {array.shape} for {tokens} tokens; "
