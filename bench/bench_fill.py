@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from numpy.typing import NDArray
 
 import brimful as bf
@@ -28,6 +29,15 @@ FIELDS = ("input_ids", "labels", "position_ids")
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> Shards:
     return write_shards(tmp_path_factory.mktemp("shards"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """All fill on one thread; torch would use all cores, and waits for them when they are busy."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def batches(shards: Shards) -> Iterator[Any]:

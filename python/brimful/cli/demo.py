@@ -62,7 +62,8 @@ def run(*, out: Path | None = None, config: DemoConfig | None = None) -> None:
 
 def _steps(console: Console, folder: Path, config: DemoConfig) -> None:
     _heading(console, 1, "Tokenize, and write shards")
-    shards = write_shards(standard_library(), folder, limit=config.files)
+    with console.status("tokenizing"):
+        shards = write_shards(standard_library(), folder, limit=config.files)
     corpus = shards.corpus
     _print_shards(console, shards)
 
@@ -108,13 +109,14 @@ def _race(console: Console, corpus: bf.Corpus, config: DemoConfig) -> None:
         "torch pads: a document a row, long ones cut into several rows, each batch\n"
         "as wide as its longest row. brimful packs by best_fit_decreasing.\n"
     )
-    results = race(
-        corpus,
-        batch_size=config.batch_size,
-        seq_len=config.seq_len,
-        seconds_per_slot=config.seconds_per_slot,
-        seed=config.seed,
-    )
+    with console.status("drawing an epoch from each loader"):
+        results = race(
+            corpus,
+            batch_size=config.batch_size,
+            seq_len=config.seq_len,
+            seconds_per_slot=config.seconds_per_slot,
+            seed=config.seed,
+        )
     print_table(
         console,
         ["loader", "epoch", "effective\ntokens/s", "utilization", "stall", "first\nbatch"],
@@ -159,7 +161,8 @@ def _train(console: Console, corpus: bf.Corpus, shards: Shards, config: DemoConf
         f"The vocabulary is folded: the {count(toy.classes - 1)} most frequent tokens, "
         f"{percent(own)} of all,\nkeep a class of their own, the rest share one.\n"
     )
-    result = train(loader, classes, toy, steps=config.train_steps, seed=config.seed)
+    with console.status("training"):
+        result = train(loader, classes, toy, steps=config.train_steps, seed=config.seed)
     stats = loader.stats()
     loader.close()
     losses = result.losses
