@@ -6,6 +6,7 @@ import ast
 import dataclasses
 import inspect
 import re
+import tomllib
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,10 +17,13 @@ import pytest
 import torch
 
 import brimful as bf
+from brimful.cli.app import app
 from brimful.config import FIELDS, LoaderConfig
+from brimful.files import FORMATS
 from brimful.packing import Overlong, Strategy
 
-README = (Path(__file__).parents[1] / "README.md").read_text()
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
 
 
 def section(title: str) -> str:
@@ -87,6 +91,17 @@ def test_tables_name_all_columns_strategies_and_rules() -> None:
     assert rules == list(get_args(Overlong))
 
 
+def test_formats_extras_and_commands_are_those_that_exist() -> None:
+    formats = {names_in(row[0])[0] for row in table(section("Formats"), "format")}
+    assert formats == {*FORMATS, "arrow", "memory"}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    named = README[README.index("Extras: ") :].split(".\n", 1)[0]
+    assert set(names_in(named)) == set(project["optional-dependencies"])
+    commands = {command.callback.__name__ for command in app.registered_commands}
+    blocks = "".join(re.findall(r"```sh\n.*?```|`brimful [^`]+`", README, re.DOTALL))
+    assert {"demo", "inspect"} <= set(re.findall(r"brimful (\w+)", blocks)) <= commands
+
+
 def test_named_counts_and_attributes_exist() -> None:
     stats = {field.name for field in dataclasses.fields(bf.Stats)}
     for _, _, counters in table(section("Packing"), "overlong"):
@@ -136,4 +151,4 @@ def test_pictures_and_files_that_are_linked_exist() -> None:
     links = re.findall(r"\]\(([^)#]+)\)", README)
     assert links
     for link in links:
-        assert (Path(__file__).parents[1] / link).exists(), link
+        assert (ROOT / link).exists(), link
