@@ -104,6 +104,7 @@ def test_what_is_written_is_read_back(
         sum(len(tokens) for tokens, _ in documents),
     )
     assert read_documents(folder) == [tokens for tokens, _ in documents]
+    assert [document.tolist() for document in bf.open(folder)] == read_documents(folder)
     first = 0
     for path in sorted(folder.glob("*.idx")):
         pair = read_pair(path)

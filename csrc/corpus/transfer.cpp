@@ -38,6 +38,7 @@ std::size_t place(const TokenStore& store, std::int64_t begin, std::int64_t coun
 
 void read_tokens(const TokenStore& store, std::int64_t begin, std::int64_t count, void* out) {
   const std::size_t at = place(store, begin, count);
+  if (count == 0) return;  // there may be no address to copy from
   const std::size_t size = item_size(store.type);
   guarded(store, [&] {
     std::memcpy(out, store.values + at * size, static_cast<std::size_t>(count) * size);
@@ -48,6 +49,7 @@ void read_loss_mask(const TokenStore& store, std::int64_t begin, std::int64_t co
                     std::uint8_t* out) {
   if (store.loss_mask == nullptr) throw std::logic_error(store.name + ": has no loss mask");
   const std::size_t at = place(store, begin, count);
+  if (count == 0) return;
   guarded(store, [&] { std::memcpy(out, store.loss_mask + at, static_cast<std::size_t>(count)); });
 }
 

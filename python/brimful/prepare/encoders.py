@@ -101,9 +101,13 @@ class TiktokenEncoder(Encoder):
         self.vocab_size = encoding.n_vocab
 
     def encode(self, texts: Sequence[str]) -> list[Ids]:
-        if self._parse_special:
-            return [self._encoding.encode_to_numpy(text, allowed_special="all") for text in texts]
-        return [self._encoding.encode_to_numpy(text, disallowed_special=()) for text in texts]
+        ids = (
+            self._encoding.encode(text, allowed_special="all")
+            if self._parse_special
+            else self._encoding.encode_ordinary(text)
+            for text in texts
+        )
+        return [np.array(document, np.uint32) for document in ids]
 
     def find_token(self, text: str) -> int | None:
         try:
