@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import manifest, runs, shard_file, shards
+from brimful import manifest, runs, shard_file, shard_layout, shards
 from brimful.verify import verify
 from megatron_files import leftovers, read_documents, read_masks, read_pair
 
@@ -90,7 +90,8 @@ def test_what_is_written_is_read_back(
         patch.setattr(os, "fsync", lambda _: None)  # thousands of small files
         patch.setattr(shards, "_GATHER", gather)
         patch.setattr(runs, "MAX_SEQUENCE", max_sequence)
-        patch.setattr(shard_file, "BLOCK_BYTES", 16)
+        for module in (shard_file, shard_layout, manifest):
+            patch.setattr(module, "BLOCK_BYTES", 16)
         with bf.ShardWriter(folder, dtype=dtype, max_shard_bytes=max_items * size) as writer:
             if batched:
                 flat = [token for tokens, _ in documents for token in tokens]
@@ -99,12 +100,13 @@ def test_what_is_written_is_read_back(
             else:
                 for (tokens, _), mask in zip(documents, masks, strict=True):
                     writer.add(tokens, mask)
+        reopened = [document.tolist() for document in bf.open(folder)]
+    assert reopened == [tokens for tokens, _ in documents]
     assert (writer.num_documents, writer.num_tokens) == (
         len(documents),
         sum(len(tokens) for tokens, _ in documents),
     )
     assert read_documents(folder) == [tokens for tokens, _ in documents]
-    assert [document.tolist() for document in bf.open(folder)] == read_documents(folder)
     first = 0
     for path in sorted(folder.glob("*.idx")):
         pair = read_pair(path)
