@@ -248,3 +248,28 @@ def test_a_consumer_that_keeps_everything_grows_the_ring_up_to_the_limit():
         """
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_index_that_shrinks_under_us_is_an_error_and_not_the_end(tmp_path):
+    done = run(
+        f"""
+        folder = {str(tmp_path / "shards")!r}
+        with bf.ShardWriter(folder, dtype="uint16") as writer:
+            for i in range(20_000):
+                writer.add(np.arange(8), loss_mask=[1] * 8)
+        corpus = bf.open(folder)
+        for name in sorted(os.listdir(folder)):
+            if name.endswith((".idx", ".loss.bin")):
+                os.truncate(os.path.join(folder, name), 4096)
+        for workers in (0, 2):
+            l = bf.DataLoader(corpus, seq_len=64, num_workers=workers, window=100, shuffle=True)
+            for attempt in (list, len):
+                try:
+                    attempt(l)
+                except bf.ReadError as error:
+                    assert "shrank" in str(error)
+                else:
+                    raise AssertionError
+        """
+    )
+    assert (done.returncode, done.stderr) == (0, "")

@@ -22,10 +22,10 @@ struct Segment {
   std::int32_t id = -1;    // document_ids
 };
 
-Segment piece_segment(const Corpus& corpus, const Packing& packing, std::size_t piece,
-                      std::int64_t at, std::int32_t id) {
-  const std::int64_t document = packing.documents[piece];
-  const DocumentRef ref = corpus.locate(document);
+Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t at,
+                      std::int32_t id) {
+  const Packing& packing = window.packing;
+  const DocumentRef& ref = window.refs[piece];
   const std::int64_t first = ref.extent.begin + packing.starts[piece];
   const TokenStore& store = *ref.store;
   return {&store,
@@ -33,14 +33,13 @@ Segment piece_segment(const Corpus& corpus, const Packing& packing, std::size_t 
           store.loss_mask == nullptr ? nullptr : store.loss_mask + first,
           at,
           packing.lengths[piece],
-          document,
+          packing.documents[piece],
           packing.starts[piece],
           id};
 }
 
 // Lays out the segments of a batch, without touching a token.
-std::vector<Segment> lay_out(const Corpus& corpus, const BatchSpec& spec,
-                             const LayoutConfig& config, BatchMeta& meta) {
+std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, BatchMeta& meta) {
   std::vector<Segment> segments;
   std::int64_t at = 0;
   const auto add_tail = [&](std::int64_t end) {
@@ -54,7 +53,7 @@ std::vector<Segment> lay_out(const Corpus& corpus, const BatchSpec& spec,
     const std::int64_t row_end = at + config.seq_len;
     if (!config.varlen) id = 0;
     for (auto i = packing.bin_offsets[bin]; i < packing.bin_offsets[bin + 1]; ++i) {
-      segments.push_back(piece_segment(corpus, packing, static_cast<std::size_t>(i), at, id++));
+      segments.push_back(piece_segment(*row.window, static_cast<std::size_t>(i), at, id++));
       at += segments.back().length;
       meta.num_tokens += segments.back().length;
     }
@@ -186,10 +185,10 @@ void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
 
 }  // namespace
 
-BatchMeta fill(const Corpus& corpus, const BatchSpec& spec, const Layout& layout, std::byte* slot) {
+BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
   const LayoutConfig& config = layout.config();
   BatchMeta meta;
-  const std::vector<Segment> segments = lay_out(corpus, spec, config, meta);
+  const std::vector<Segment> segments = lay_out(spec, config, meta);
   const auto asks_for = [&](Column column) {
     return std::find(config.fields.begin(), config.fields.end(), column) != config.fields.end();
   };

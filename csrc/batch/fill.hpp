@@ -4,7 +4,6 @@
 #include <cstddef>
 
 #include "batch/layout.hpp"
-#include "corpus/corpus.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
@@ -12,6 +11,6 @@ namespace brimful {
 // Writes the columns of `spec` into `slot` (layout.slot_bytes() bytes) and returns what they hold.
 // Throws ReadError when a file shrank or cannot be read, FormatError for a token outside the
 // vocabulary.
-BatchMeta fill(const Corpus& corpus, const BatchSpec& spec, const Layout& layout, std::byte* slot);
+BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot);
 
 }  // namespace brimful

@@ -10,15 +10,14 @@ namespace brimful {
 class Stream::Maker : public Producer {
  public:
   Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor)
-      : plan_(std::move(plan)),
-        layout_(std::move(layout)),
-        dealer_(plan_, geometry, cursor),
+      : layout_(std::move(layout)),
+        dealer_(std::move(plan), geometry, cursor),
         epoch_(dealer_.epoch()) {}
 
   std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
   std::optional<BatchSpec> claim() override { return dealer_.next(); }
   BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
-    return brimful::fill(plan_->corpus(), spec, layout_, slot);
+    return brimful::fill(spec, layout_, slot);
   }
 
   const Layout& layout() const { return layout_; }
@@ -26,7 +25,6 @@ class Stream::Maker : public Producer {
   const Delta& end() const { return dealer_.end(); }
 
  private:
-  std::shared_ptr<const Plan> plan_;
   Layout layout_;
   Dealer dealer_;
   std::int64_t epoch_;

@@ -53,6 +53,20 @@ PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document
   return start == 0 ? PieceKind::kFirstOfSplit : PieceKind::kLaterOfSplit;
 }
 
+// Labels of one piece, from the stored count where that speaks of the same tokens.
+std::int64_t labels_of(const WindowPlan& window, std::size_t piece) {
+  const DocumentRef& ref = window.refs[piece];
+  const std::int64_t length = window.packing.lengths[piece];
+  if (ref.store->loss_mask == nullptr) return length - 1;
+  if (ref.store->effective != nullptr && window.kinds[piece] == PieceKind::kWhole) {
+    std::int64_t count;
+    std::memcpy(&count, ref.store->effective + ref.local * 8, sizeof count);
+    return count;
+  }
+  const std::int64_t first = ref.extent.begin + window.packing.starts[piece];
+  return columns::count_set(ref.store->loss_mask + first + 1, length - 1);
+}
+
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
@@ -79,8 +93,22 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
       static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws() - first));
   std::vector<std::int64_t> documents(count);
   sampler_.draw(epoch, first, documents);
+  // The only look at the index: what fills the bins goes by these, and not by a file that may have
+  // changed meanwhile.
+  std::vector<DocumentRef> refs(count);
   std::vector<std::int64_t> lengths(count);
-  for (std::size_t i = 0; i < count; ++i) lengths[i] = corpus_->length(documents[i]);
+  volatile std::size_t at = 0;
+  const bool read = read_guarded([&] {
+    for (std::size_t i = 0; i < count; ++i) {
+      at = i;
+      refs[i] = corpus_->locate(documents[i]);
+      lengths[i] = refs[i].extent.length;
+    }
+  });
+  if (!read) {
+    const int source = corpus_->source_of(documents[at]);
+    throw_read_error("the index of source '" + corpus_->source(source).name + "'");
+  }
 
   const Packing packed = pack(lengths, config_.seq_len, config_.packing, config_.overlong);
   WindowPlan plan;
@@ -99,6 +127,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
   ordered.starts.reserve(pieces);
   ordered.lengths.reserve(pieces);
   plan.kinds.reserve(pieces);
+  plan.refs.reserve(pieces);
   std::vector<std::size_t> bin;
   for (const std::int64_t b : delivery_order(packed, config_, epoch, w)) {
     const auto begin = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b)]);
@@ -115,6 +144,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
       ordered.starts.push_back(packed.starts[i]);
       ordered.lengths.push_back(packed.lengths[i]);
       plan.kinds.push_back(kind_of(packed.starts[i], packed.lengths[i], lengths[drawn], config_));
+      plan.refs.push_back(refs[drawn]);
     }
     ordered.bin_offsets.push_back(static_cast<std::int64_t>(ordered.documents.size()));
   }
@@ -134,26 +164,18 @@ std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin) 
   const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin)]);
   const auto end = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin) + 1]);
   std::int64_t effective = 0;
-  for (std::size_t i = begin; i < end; ++i) {
-    const std::int64_t length = packing.lengths[i];
-    if (!has_loss_masks_) {
-      effective += length - 1;
-      continue;
-    }
-    const DocumentRef ref = corpus_->locate(packing.documents[i]);
-    if (ref.store->loss_mask == nullptr) {
-      effective += length - 1;
-    } else if (ref.store->effective != nullptr && window.kinds[i] == PieceKind::kWhole) {
-      std::int64_t count;
-      std::memcpy(&count, ref.store->effective + ref.local * 8, sizeof count);
-      effective += count;
-    } else {
-      const std::uint8_t* mask = ref.store->loss_mask + ref.extent.begin + packing.starts[i];
-      if (!read_guarded([&] { effective += columns::count_set(mask + 1, length - 1); })) {
-        throw_read_error(ref.store->name);
-      }
-    }
+  if (!has_loss_masks_) {
+    for (std::size_t i = begin; i < end; ++i) effective += packing.lengths[i] - 1;
+    return effective;
   }
+  volatile std::size_t at = begin;
+  const bool read = read_guarded([&] {
+    for (std::size_t i = begin; i < end; ++i) {
+      at = i;
+      effective += labels_of(window, i);
+    }
+  });
+  if (!read) throw_read_error(window.refs[at].store->name);
   return effective;
 }
 

@@ -36,9 +36,10 @@ struct Loss {
 // order, the pieces of a bin in the order their documents were drawn.
 struct WindowPlan {
   Packing packing;
-  std::vector<PieceKind> kinds;  // [pieces]
-  std::vector<Loss> dropped;     // documents left out whole, in draw order
-  std::vector<Loss> truncated;   // cut ends, in draw order
+  std::vector<PieceKind> kinds;   // [pieces]
+  std::vector<DocumentRef> refs;  // [pieces] where each piece's document lies
+  std::vector<Loss> dropped;      // documents left out whole, in draw order
+  std::vector<Loss> truncated;    // cut ends, in draw order
 };
 
 class Plan {
