@@ -17,7 +17,7 @@ from rivals.packing import rivals
 from rivals.packing.rival import Rival
 
 SIZES = (100_000, 1_000_000)
-STRATEGIES = ("concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit")
+STRATEGIES = ("concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit", "streaming")
 
 make_sets = cache(wide_sets)
 

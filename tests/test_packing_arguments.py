@@ -73,8 +73,21 @@ def test_a_capacity_that_is_no_whole_number_is_refused(capacity: Any) -> None:
         bf.pack([1], capacity)
 
 
-def test_a_numpy_integer_is_a_capacity() -> None:
+def test_a_numpy_integer_is_a_capacity_and_a_buffer() -> None:
     assert bf.pack([3, 5], np.int16(8)).num_bins == 1
+    assert bf.pack([3, 5], 8, strategy="streaming", buffer=np.uint8(2)).num_bins == 1
+
+
+@pytest.mark.parametrize("buffer", [0, -1, 2**16 + 1, 2**40, -(2**63) - 1, 2**100])
+def test_a_buffer_out_of_range_is_refused(buffer: int) -> None:
+    with pytest.raises(bf.PlanError, match=f"is {buffer} documents; it must be from 1 to 65536"):
+        bf.pack([1], 8, strategy="streaming", buffer=buffer)
+
+
+@pytest.mark.parametrize("buffer", [8.0, "8", None, [8]])
+def test_a_buffer_that_is_no_whole_number_is_refused(buffer: Any) -> None:
+    with pytest.raises(TypeError, match="a whole number of documents is expected"):
+        bf.pack([1], 8, buffer=buffer)
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

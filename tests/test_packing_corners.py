@@ -38,7 +38,11 @@ def test_corner_is_packed(corner: str, strategy: Strategy) -> None:
     lengths, capacity = corners()[corner]
     plan = bf.pack(lengths, capacity, strategy=strategy)
     check_laws(plan, lengths, capacity)
-    if strategy in FITS and corner not in ("over half the capacity", "the largest capacity"):
+    if (
+        strategy in FITS
+        and strategy != "pad"
+        and corner not in ("over half the capacity", "the largest capacity")
+    ):
         assert plan.num_bins <= 1.25 * plan.lower_bound
 
 

@@ -34,7 +34,7 @@ def saved(loader):
     accumulate=st.integers(1, 3),
     drop_last=st.booleans(),
     overlong=st.sampled_from(["split", "truncate", "drop"]),
-    packing=st.sampled_from(["concat", "best_fit_decreasing"]),
+    packing=st.sampled_from(["concat", "best_fit_decreasing", "streaming"]),
     stop=st.integers(0, 60),
     stop_again=st.integers(0, 20),
     num_workers=st.sampled_from([0, 1, 4]),

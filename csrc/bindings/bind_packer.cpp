@@ -59,17 +59,18 @@ void bind_packer(py::module_& m) {
   m.def(
       "pack",
       [](const Lengths<std::int64_t>& lengths, std::int64_t capacity, const std::string& strategy,
-         const std::string& overlong) {
+         const std::string& overlong, std::int64_t buffer) {
         const Strategy by =
             known(parse_strategy(strategy), "strategy", strategy,
-                  "\"concat\", \"first_fit_decreasing\", \"best_fit_decreasing\" or \"best_fit\"");
+                  "\"concat\", \"first_fit_decreasing\", \"best_fit_decreasing\", \"best_fit\", "
+                  "\"streaming\" or \"pad\"");
         const Overlong rule = known(parse_overlong(overlong), "overlong", overlong,
                                     "\"split\", \"truncate\", \"drop\" or \"error\"");
         const py::gil_scoped_release unlocked;
-        return std::make_shared<Packing>(pack(view(lengths), capacity, by, rule));
+        return std::make_shared<Packing>(pack(view(lengths), capacity, {by, rule, buffer}));
       },
-      py::arg("lengths").noconvert(), py::arg("capacity"), py::arg("strategy"),
-      py::arg("overlong"));
+      py::arg("lengths").noconvert(), py::arg("capacity"), py::arg("strategy"), py::arg("overlong"),
+      py::arg("buffer"));
   m.def(
       "lower_bound_bins",
       [](const Lengths<std::int32_t>& lengths, std::int64_t capacity) {

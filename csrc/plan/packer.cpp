@@ -15,16 +15,18 @@
 #include "plan/first_fit.hpp"
 #include "plan/large.hpp"
 #include "plan/pieces.hpp"
+#include "plan/streaming.hpp"
 
 namespace brimful {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Strategy>, 5> kStrategies{{
+constexpr std::array<std::pair<std::string_view, Strategy>, 6> kStrategies{{
     {"concat", Strategy::kConcat},
     {"first_fit_decreasing", Strategy::kFirstFitDecreasing},
     {"best_fit_decreasing", Strategy::kBestFitDecreasing},
     {"best_fit", Strategy::kBestFit},
     {"pad", Strategy::kPad},
+    {"streaming", Strategy::kStreaming},
 }};
 constexpr std::array<std::pair<std::string_view, Overlong>, 4> kOverlongs{{
     {"split", Overlong::kSplit},
@@ -74,8 +76,8 @@ void place_decreasing(std::span<const std::int64_t> lengths, Overlong overlong,
   }
 }
 
-void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces, Strategy strategy,
-           Overlong overlong, Packing& packing) {
+void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces,
+           const PackOptions& options, Packing& packing) {
   if (num_pieces == 0) {
     packing.bin_offsets = {0};
     return;
@@ -83,14 +85,25 @@ void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces, Strat
   reserve_large(packing.documents, static_cast<std::size_t>(num_pieces));
   reserve_large(packing.starts, static_cast<std::size_t>(num_pieces));
   reserve_large(packing.lengths, static_cast<std::size_t>(num_pieces));
-  if (strategy == Strategy::kConcat) {
+  const Overlong overlong = options.overlong;
+  if (options.strategy == Strategy::kConcat) {
     place_end_to_end(lengths, packing);
-  } else if (strategy == Strategy::kPad) {
+  } else if (options.strategy == Strategy::kPad) {
     place_apart(lengths, overlong, packing);
-  } else if (strategy == Strategy::kBestFit) {
+  } else if (options.strategy == Strategy::kBestFit) {
     place_best_fit(lengths, overlong, num_pieces, packing);
+  } else if (options.strategy == Strategy::kStreaming) {
+    place_streaming(lengths, overlong, options.buffer, packing);
   } else {
-    place_decreasing(lengths, overlong, num_pieces, strategy, packing);
+    place_decreasing(lengths, overlong, num_pieces, options.strategy, packing);
+  }
+}
+
+void check_buffer(std::int64_t buffer) {
+  constexpr std::int64_t kMost = 1 << 16;  // pieces; more would take seconds a bin
+  if (buffer < 1 || buffer > kMost) {
+    throw PlanError("buffer is " + std::to_string(buffer) + " documents; it must be from 1 to " +
+                    std::to_string(kMost));
   }
 }
 
@@ -106,18 +119,19 @@ std::string_view overlong_name(Overlong overlong) {
   return kOverlongs[static_cast<std::size_t>(overlong)].first;
 }
 
-Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity, Strategy strategy,
-             Overlong overlong) {
+Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
+             const PackOptions& options) {
+  check_buffer(options.buffer);
   Packing packing;
   packing.capacity = capacity;
-  const std::int64_t num_pieces = survey(lengths, strategy, overlong, packing);
+  const std::int64_t num_pieces = survey(lengths, options.strategy, options.overlong, packing);
   const auto too_many = [&] {
     return PlanError("packing " + std::to_string(packing.tokens) + " tokens into bins of " +
                      std::to_string(capacity) + " takes " + std::to_string(num_pieces) +
                      " pieces, more than memory holds: raise the capacity or pack fewer documents");
   };
   try {
-    place(lengths, num_pieces, strategy, overlong, packing);
+    place(lengths, num_pieces, options, packing);
   } catch (const std::bad_alloc&) {
     throw too_many();
   } catch (const std::length_error&) {

@@ -15,6 +15,7 @@ enum class Strategy : std::uint8_t {
   kBestFitDecreasing,   // longest first, into the fullest bin with room
   kBestFit,             // arrival order, into the fullest bin with room
   kPad,                 // arrival order, each piece in a bin of its own: plain padding
+  kStreaming,           // arrival order all but kept, each bin filled from a buffer
 };
 
 // What becomes of a document longer than the capacity. kConcat cuts anywhere and needs no rule.
@@ -42,10 +43,16 @@ struct Packing {
   std::int64_t num_bins() const { return static_cast<std::int64_t>(bin_offsets.size()) - 1; }
 };
 
-// Places every document. Throws PlanError for a negative length, a capacity outside
-// 1 .. 2^31-1, or a document over the capacity under Overlong::kError.
-Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity, Strategy strategy,
-             Overlong overlong);
+struct PackOptions {
+  Strategy strategy = Strategy::kBestFitDecreasing;
+  Overlong overlong = Overlong::kSplit;
+  std::int64_t buffer = 256;  // pieces that kStreaming chooses from
+};
+
+// Places every document. Throws PlanError for a negative length, a capacity outside 1 .. 2^31-1, a
+// buffer outside 1 .. 2^16, or a document over the capacity under Overlong::kError.
+Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
+             const PackOptions& options);
 
 // No packing of these pieces into bins of this capacity can use fewer bins.
 std::int64_t lower_bound_bins(std::span<const std::int32_t> piece_lengths, std::int64_t capacity);

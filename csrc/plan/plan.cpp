@@ -47,7 +47,8 @@ std::vector<std::int64_t> delivery_order(const Packing& packing, const PlanConfi
 PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document_length,
                   const PlanConfig& config) {
   if (length == document_length) return PieceKind::kWhole;
-  if (config.packing != Strategy::kConcat && config.overlong == Overlong::kTruncate) {
+  if (config.packing.strategy != Strategy::kConcat &&
+      config.packing.overlong == Overlong::kTruncate) {
     return PieceKind::kTruncated;
   }
   return start == 0 ? PieceKind::kFirstOfSplit : PieceKind::kLaterOfSplit;
@@ -75,7 +76,7 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
     throw PlanError("window is " + std::to_string(config_.window) +
                     " documents; at least 1 document must be packed at a time");
   }
-  pack({}, config_.seq_len, config_.packing, config_.overlong);  // checks the capacity
+  pack({}, config_.seq_len, config_.packing);  // checks capacity and buffer
   for (int s = 0; s < corpus_->num_sources(); ++s) {
     for (const TokenStore& store : corpus_->source(s).stores) {
       has_loss_masks_ = has_loss_masks_ || store.loss_mask != nullptr;
@@ -110,7 +111,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
     throw_read_error("the index of source '" + corpus_->source(source).name + "'");
   }
 
-  const Packing packed = pack(lengths, config_.seq_len, config_.packing, config_.overlong);
+  const Packing packed = pack(lengths, config_.seq_len, config_.packing);
   WindowPlan plan;
   Packing& ordered = plan.packing;
   ordered.capacity = packed.capacity;
@@ -149,7 +150,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
     ordered.bin_offsets.push_back(static_cast<std::int64_t>(ordered.documents.size()));
   }
   if (packed.dropped_documents > 0 || packed.truncated_documents > 0) {
-    const bool drops = config_.overlong == Overlong::kDrop;
+    const bool drops = config_.packing.overlong == Overlong::kDrop;
     for (std::size_t i = 0; i < count; ++i) {
       if (lengths[i] <= config_.seq_len) continue;
       (drops ? plan.dropped : plan.truncated)

@@ -16,8 +16,7 @@ namespace brimful {
 
 struct PlanConfig {
   std::int64_t seq_len = 0;  // capacity of a bin, tokens
-  Strategy packing = Strategy::kBestFitDecreasing;
-  Overlong overlong = Overlong::kSplit;
+  PackOptions packing;
   std::int64_t window = 16384;  // documents packed together
   bool shuffle = false;         // of documents in an epoch, and of bins in a window
   std::uint64_t seed = 0;

@@ -173,6 +173,7 @@ class Plan:
         seq_len: typing.SupportsInt | typing.SupportsIndex,
         packing: str,
         overlong: str,
+        buffer: typing.SupportsInt | typing.SupportsIndex,
         window: typing.SupportsInt | typing.SupportsIndex,
         shuffle: bool,
         seed: typing.SupportsInt | typing.SupportsIndex,
@@ -379,6 +380,7 @@ def pack(
     capacity: typing.SupportsInt | typing.SupportsIndex,
     strategy: str,
     overlong: str,
+    buffer: typing.SupportsInt | typing.SupportsIndex,
 ) -> Packing: ...
 def read_loss_mask(
     store: TokenStore,

@@ -28,8 +28,8 @@ class LoaderConfig:
     Attributes:
         batch_size: bins of `seq_len` tokens a rank and micro-batch.
         seq_len: capacity of a bin, tokens. Required.
-        packing: "best_fit_decreasing", "first_fit_decreasing", "best_fit", "concat", or "pad" (one
-            document a row).
+        packing: "streaming", "best_fit_decreasing", "first_fit_decreasing", "best_fit", "concat"
+            or "pad" (one document a row).
         overlong: what becomes of a document longer than `seq_len`: "split", "truncate", "drop" or
             "error". "concat" cuts wherever a bin is full and needs no rule.
         layout: "rows" gives `[batch_size, seq_len]`; "varlen" the same bins flattened to
@@ -39,6 +39,7 @@ class LoaderConfig:
         shuffle: documents are permuted in each epoch and bins in each window.
         seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
         window: documents that are packed together.
+        buffer: documents of a window that "streaming" chooses from at a time, up to 2**16.
         num_workers: threads that fill batches; 0 fills in the calling thread.
         depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
@@ -55,13 +56,14 @@ class LoaderConfig:
 
     batch_size: int = 1
     seq_len: int | None = None
-    packing: str = "best_fit_decreasing"
+    packing: str = "streaming"
     overlong: str = "split"
     layout: str = "rows"
     tail: str | None = None
     shuffle: bool = False
     seed: int = 0
     window: int = 16384
+    buffer: int = 256
     num_workers: int = 2
     depth: int = 4
     accumulate: int = 1
@@ -123,6 +125,7 @@ _INTEGERS = {
     "seq_len": 1,
     "seed": None,
     "window": 1,
+    "buffer": 1,
     "num_workers": 0,
     "depth": 1,
     "accumulate": 1,

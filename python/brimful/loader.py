@@ -114,6 +114,7 @@ class DataLoader:
             seq_len=self._seq_len,
             packing=config.packing,
             overlong=config.overlong,
+            buffer=config.buffer,
             window=config.window,
             shuffle=config.shuffle,
             seed=config.seed % 2**64,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from brimful import _core
 
 Strategy: TypeAlias = Literal[
-    "concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit", "pad"
+    "concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit", "streaming", "pad"
 ]
 Overlong: TypeAlias = Literal["split", "truncate", "drop", "error"]
 
@@ -26,8 +26,9 @@ class PackPlan:
     """Which piece of which document lies in which bin, and what became of the rest.
 
     Bin ``b`` holds the pieces ``bin_offsets[b]`` up to ``bin_offsets[b + 1]`` of ``documents``,
-    ``starts`` and ``lengths``, in the order in which they were placed. Bins are numbered in the
-    order in which they were opened. All lengths and the capacity count tokens.
+    ``starts`` and ``lengths``, in the order in which they were placed (``"streaming"``: in which
+    they were given). Bins are numbered in the order in which they were opened. All lengths and the
+    capacity count tokens.
     """
 
     strategy: str
@@ -112,6 +113,7 @@ def pack(
     *,
     strategy: Strategy = "best_fit_decreasing",
     overlong: Overlong = "split",
+    buffer: int = 256,
 ) -> PackPlan:
     """Packs documents into as few bins of ``capacity`` tokens as the strategy finds.
 
@@ -124,6 +126,8 @@ def pack(
             - ``"best_fit_decreasing"``: longest document first, into the fullest bin with room
             - ``"first_fit_decreasing"``: longest document first, into the first bin with room
             - ``"best_fit"``: in the order given, into the fullest bin with room
+            - ``"streaming"``: the first document that waits, and those of the ``buffer`` first ones
+              that fill the bin exactly, or as nearly as any of them do
             - ``"concat"``: end to end in the order given, cut wherever a bin is full
             - ``"pad"``: each document (or piece of an overlong one) in a bin of its own
 
@@ -135,24 +139,33 @@ def pack(
             - ``"truncate"``: cut to the capacity, the end lost
             - ``"drop"``: left out
             - ``"error"``: PlanError
+        buffer: documents that ``"streaming"`` chooses from, 1 to 2**16; the other strategies have
+            no use for it. Order is kept: what is placed before a document was given less than
+            3 * buffer after it, and fewer than ``buffer`` documents given before it are placed
+            after it.
 
     Returns:
         A PackPlan, the same for the same arguments. Every token is in it once or counted in
         ``dropped_tokens``. It costs O(n log n) time at worst and O(n) memory, however large the
-        capacity.
+        capacity; ``"streaming"`` costs O(n * buffer * min(capacity, 2**16) / 64) time at worst, and
+        looks at few of the buffer's documents where lengths are many.
 
     Raises:
         PlanError: negative lengths, more than one dimension of lengths, an unknown strategy or
-            rule, a capacity outside its range, an overlong document under ``overlong="error"``, or
-            more pieces than memory holds.
-        TypeError: lengths or capacity that are not integers.
+            rule, a capacity or buffer outside its range, an overlong document under
+            ``overlong="error"``, or more pieces than memory holds.
+        TypeError: lengths, capacity or buffer that are not integers.
 
     Sources: best fit and first fit decreasing after Johnson et al., "Worst-case performance bounds
     for simple one-dimensional packing algorithms", SIAM J. Comput. 3 (1974); the lower bound is the
     larger of tokens / capacity and Martello and Toth's L2, "Knapsack Problems" (1990), section 8.3.
     """
     packing = _core.pack(
-        _as_lengths(lengths), _as_capacity(capacity), strategy=strategy, overlong=overlong
+        _as_lengths(lengths),
+        _as_capacity(capacity),
+        strategy=strategy,
+        overlong=overlong,
+        buffer=_as_buffer(buffer),
     )
     return PackPlan(
         strategy=strategy,
@@ -210,6 +223,19 @@ def _as_capacity(capacity: int) -> int:
             f"the capacity of a bin is {tokens} tokens; it must be from 1 to {most}"
         )
     return tokens
+
+
+def _as_buffer(buffer: int) -> int:
+    most = 2**16
+    try:
+        documents = operator.index(buffer)
+    except TypeError:
+        raise TypeError(
+            f"buffer is {buffer!r}; a whole number of documents is expected, 1 to {most}"
+        ) from None
+    if documents.bit_length() > 63:
+        raise _core.PlanError(f"buffer is {documents} documents; it must be from 1 to {most}")
+    return documents
 
 
 def _line(name: str, text: str) -> str:

@@ -45,6 +45,7 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "seq_len": config.seq_len,
         "packing": config.packing,
         "overlong": config.overlong,
+        "buffer": config.buffer if config.packing == "streaming" else None,
         "window": config.window,
         "shuffle": config.shuffle,
         "weights": None if rule is None else [rule.weights[name] for name in corpus.sources],

@@ -18,6 +18,7 @@ from brimful.cli.text import count, duration, make_console, percent, print_path,
 from brimful.packing import Overlong, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
+    "streaming",
     "best_fit_decreasing",
     "first_fit_decreasing",
     "best_fit",
