@@ -15,15 +15,7 @@ from brimful.config import LoaderConfig, data_parallel_coordinates
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
-from brimful.telemetry import Stats, Totals, utilization
-
-_PREFETCH_COUNTERS = (
-    "stall_seconds",
-    "first_batch_seconds",
-    "backpressure_seconds",
-    "plan_seconds",
-    "fill_seconds",
-)
+from brimful.telemetry import SECONDS_FIELDS, TALLY_FIELDS, Stats, Totals, utilization
 
 
 class DataLoader:
@@ -145,7 +137,7 @@ class DataLoader:
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
         self._ledger = _core.Ledger(len(self.corpus.sources))
-        self._retired_seconds = dict.fromkeys(_PREFETCH_COUNTERS, 0.0)
+        self._retired_seconds = dict.fromkeys(SECONDS_FIELDS, 0.0)
         self._live: list[_core.Stream] = []
         self._newest: tuple[_core.Stream, _core.Cursor] | None = None  # and where it began
         self._place: _core.Cursor | None = None  # of the newest iterator, once it is gone
@@ -187,7 +179,7 @@ class DataLoader:
         self._live.remove(stream)
         stream.close()
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
-            for name in _PREFETCH_COUNTERS:
+            for name in SECONDS_FIELDS:
                 self._retired_seconds[name] += getattr(stream.counters, name)
         if self._newest is not None and self._newest[0] is stream:
             self._place = stream.cursor
@@ -319,9 +311,9 @@ class DataLoader:
         rank, everyone = counts.rank, counts.all_ranks
         figures: dict[str, Any] = dict(self._retired_seconds)
         for stream in self._live:
-            for name in _PREFETCH_COUNTERS:
+            for name in SECONDS_FIELDS:
                 figures[name] += getattr(stream.counters, name)
-        figures |= {name: getattr(rank, name) for name in state_module.TALLY_FIELDS}
+        figures |= {name: getattr(rank, name) for name in TALLY_FIELDS}
         by_source = dict(zip(self.corpus.sources, counts.exposure, strict=True))
         stats = Stats(
             batches=counts.batches,
@@ -336,7 +328,7 @@ class DataLoader:
             },
             all_ranks=Totals(
                 bins=everyone.slots // self._seq_len,
-                **{name: getattr(everyone, name) for name in state_module.TALLY_FIELDS},
+                **{name: getattr(everyone, name) for name in TALLY_FIELDS},
             ),
             **figures,
         )

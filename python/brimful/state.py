@@ -13,22 +13,11 @@ from brimful import _core
 from brimful._core import StateError
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.telemetry import TALLY_FIELDS
 
 VERSION = 1
 
 _CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins")
-TALLY_FIELDS = (
-    "slots",
-    "tokens",
-    "effective_tokens",
-    "documents",
-    "dropped_documents",
-    "dropped_tokens",
-    "truncated_documents",
-    "split_documents",
-    "empty_documents",
-    "dummy_rows",
-)
 _MAX = 2**63 - 1
 
 

@@ -122,8 +122,8 @@ class Stats:
         return ", ".join(parts + losses)
 
 
-_ADDITIVE = (
-    "batches",
+# What the core counts of batches, and the waits of threads and of the consumer.
+TALLY_FIELDS = (
     "slots",
     "tokens",
     "effective_tokens",
@@ -133,14 +133,16 @@ _ADDITIVE = (
     "truncated_documents",
     "split_documents",
     "empty_documents",
-    "bad_documents",
     "dummy_rows",
+)
+SECONDS_FIELDS = (
     "stall_seconds",
     "first_batch_seconds",
     "backpressure_seconds",
     "plan_seconds",
     "fill_seconds",
 )
+_ADDITIVE = ("batches", "bad_documents", *TALLY_FIELDS, *SECONDS_FIELDS)
 
 
 def utilization(tokens: int, slots: int) -> float | None:
