@@ -13,6 +13,7 @@ import brimful as bf
 from brimful.cli.meter import Measured, measure
 from brimful.cli.source import Source
 from brimful.cli.text import brief, count, duration, make_console, percent, print_path, print_table
+from brimful.config import LoaderConfig
 from brimful.extras import require
 
 THREADS = (0, 1, 2)  # of brimful
@@ -115,5 +116,6 @@ def run(
     print_measured(console, results)
     console.print(
         "\nNothing is trained: the loop only draws batches, so it nearly always waits."
-        "\ntorch pads: a document a row, each batch as wide as its longest row."
+        f"\nbrimful packs by its default, {LoaderConfig.packing}. "
+        "torch pads: a document a row,\neach batch as wide as its longest row."
     )
