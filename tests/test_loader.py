@@ -1,5 +1,6 @@
 """The stream of batches: nothing lost, nothing twice, the same on any machine, split over ranks."""
 
+import copy
 from collections import Counter
 
 import numpy as np
@@ -374,13 +375,46 @@ def test_settings_that_make_no_sense_are_refused():
         {"collate_fn": list},
         {"seed": 2**64},
         {"batch_size": 2**20, "seq_len": 2**20},
+        {"num_workers": 2**40},
+        {"drop_last": "yes"},
+        {"shuffle": "x"},
+        {"timeout": "a"},
+        {"batch_size": np.float64(2)},
     ):
         with pytest.raises(bf.PlanError):
             bf.DataLoader(corpus, **{"seq_len": 4, **settings_})
     with pytest.raises(TypeError, match="sequence_length"):
         bf.DataLoader(corpus, seq_len=4, sequence_length=4)
-    with pytest.raises(bf.PlanError, match=r"document 1 .*12"):
-        list(bf.DataLoader(corpus_of([3, 12]), seq_len=4, overlong="error"))
+
+
+def test_overlong_documents_are_refused_at_once_by_their_number_in_the_corpus():
+    corpus = corpus_of([1] * 1000 + [50])
+    with pytest.raises(bf.PlanError, match="document 1000 has 50 tokens"):
+        bf.DataLoader(corpus, seq_len=8, overlong="error", window=10, shuffle=True)
+    assert len(list(bf.DataLoader(corpus, seq_len=50, overlong="error"))) == 21
+
+
+def test_numpy_integers_and_none_are_taken_as_users_write_them():
+    loader = bf.DataLoader(
+        corpus_of([4] * 6), np.int64(2), seq_len=np.int32(8), fields=None, num_workers=None,
+        rank=np.int64(0), world_size=np.int64(1), shuffle=None, pin_memory_device="",
+    )  # fmt: skip
+    loader.set_epoch(np.int64(3))
+    assert [len(pieces(batch)) for batch in loader] == [4, 2]
+    assert loader.config.fields == bf.LoaderConfig.fields
+    assert type(loader.config.batch_size) is int
+
+
+def test_a_window_may_be_larger_than_any_corpus():
+    loader = bf.DataLoader(corpus_of([1, 2]), seq_len=4, window=2**63 - 1)
+    assert len(loader) == len(list(loader)) == 1
+
+
+def test_loaders_and_iterators_are_not_copied_in_silence():
+    loader = bf.DataLoader(corpus_of([4]), seq_len=4)
+    for thing in (loader, iter(loader)):
+        with pytest.raises(TypeError, match="cannot be pickled or copied"):
+            copy.copy(thing)
 
 
 def test_ranks_come_from_torchruns_environment(monkeypatch):

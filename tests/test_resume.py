@@ -72,14 +72,9 @@ def test_resume_equals_no_interruption_over_three_epochs(
 
 
 def endless(loader):
-    """Epoch after epoch, for as long as there are batches."""
-    while True:
-        empty = True
-        for batch in loader:
-            empty = False
-            yield batch
-        if empty:
-            return
+    """Epoch after epoch; one without a batch (all bins dropped) does not end them."""
+    for _ in range(3 * EPOCHS):
+        yield from loader
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -369,6 +364,11 @@ def test_another_global_batch_must_be_asked_for():
         lambda s: s["cursor"].update(epoch=2**63),
         lambda s: s["cursor"].update(epoch=2**62),
         lambda s: s["cursor"].update(epoch="0"),
+        lambda s: s["cursor"].update(step_bins=1),
+        lambda s: s["cursor"].update(step_bins=2**62),
+        lambda s: s.update(bins_per_step=0),
+        lambda s: s.update(bins_per_step=2**62),
+        lambda s: s["fingerprint"].update(sources=[5]),
         lambda s: s["all_ranks"].pop("tokens"),
         lambda s: s["all_ranks"].update(tokens=True),
         lambda s: s.update(exposure=[]),
@@ -400,6 +400,16 @@ def test_a_state_keeps_its_place_when_its_epoch_is_set_again():
     assert len(all_pieces(resumed)) == 9
     resumed.set_epoch(1)
     assert len(all_pieces(resumed)) == 10
+
+
+def test_a_state_speaks_of_the_epoch_that_was_set():
+    loader = make([4] * 10, seq_len=4)
+    list(loader)
+    loader.set_epoch(7)
+    assert saved(loader)["cursor"]["epoch"] == 7
+    resumed = make([4] * 10, seq_len=4)
+    resumed.load_state_dict(saved(loader))
+    assert all_pieces(resumed) == all_pieces(loader)
 
 
 def test_s01_order_of_later_shards_survives_a_resume():

@@ -263,11 +263,12 @@ def test_an_index_that_shrinks_under_us_is_an_error_and_not_the_end(tmp_path):
                 os.truncate(os.path.join(folder, name), 4096)
         for workers in (0, 2):
             l = bf.DataLoader(corpus, seq_len=64, num_workers=workers, window=100, shuffle=True)
-            for attempt in (list, len):
+            attempts = (list, len, lambda l: l.state_dict(), lambda l: l.corpus[19_999])
+            for attempt in (*attempts, lambda l: bf.open(folder), lambda l: corpus.lengths):
                 try:
                     attempt(l)
-                except bf.ReadError as error:
-                    assert "shrank" in str(error)
+                except (bf.ReadError, bf.FormatError) as error:
+                    assert "shrank" in str(error) or isinstance(error, bf.FormatError)
                 else:
                     raise AssertionError
         """

@@ -167,10 +167,10 @@ std::shared_ptr<Corpus> make_corpus(std::vector<Source> sources, std::vector<dou
 py::array document(const py::object& self, std::int64_t i) {
   const auto& corpus = self.cast<const Corpus&>();
   if (i < 0 || i >= corpus.num_documents()) throw py::index_error();
-  const DocumentRef ref = corpus.locate(i);
+  DocumentRef ref{};
   {
     const py::gil_scoped_release nogil;
-    probe(ref);
+    ref = corpus.locate_readable(i);
   }
   const std::size_t size = item_size(ref.store->type);
   py::array array(py::dtype(std::string(type_name(ref.store->type))), {ref.extent.length},

@@ -58,16 +58,6 @@ std::optional<WhenDry> parse_when_dry(std::string_view name) {
   return std::nullopt;
 }
 
-void probe(const DocumentRef& document) {
-  const Extent extent = document.extent;
-  if (extent.length == 0) return;
-  const auto size = static_cast<std::int64_t>(item_size(document.store->type));
-  const volatile std::byte* first = document.store->values + extent.begin * size;
-  const volatile std::byte* last = first + extent.length * size - 1;
-  const auto read = [](const volatile std::byte* at) { static_cast<void>(*at); };
-  if (!read_guarded([&] { read(first), read(last); })) throw_read_error(document.store->name);
-}
-
 Corpus::Corpus(std::vector<Source> sources, Mix mix)
     : sources_(std::move(sources)), mix_(std::move(mix)), source_starts_{0} {
   check_weights(mix_.weights, sources_.size());
@@ -125,7 +115,27 @@ DocumentRef Corpus::locate(std::int64_t document) const {
   return {&store, local, store.documents[local]};
 }
 
+DocumentRef Corpus::locate_readable(std::int64_t document) const {
+  DocumentRef ref{};
+  if (!read_guarded([&] { ref = locate(document); })) throw_index_error(document);
+  if (ref.extent.length == 0) return ref;
+  const auto size = static_cast<std::int64_t>(item_size(ref.store->type));
+  const volatile std::byte* first = ref.store->values + ref.extent.begin * size;
+  const volatile std::byte* last = first + ref.extent.length * size - 1;
+  const auto read = [](const volatile std::byte* at) { static_cast<void>(*at); };
+  if (!read_guarded([&] { read(first), read(last); })) throw_read_error(ref.store->name);
+  return ref;
+}
+
 void Corpus::lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
+  if (!read_guarded([&] { read_lengths(first, count, out); })) throw_index_error(first);
+}
+
+void Corpus::throw_index_error(std::int64_t document) const {
+  throw_read_error("the index of source '" + source(source_of(document)).name + "'");
+}
+
+void Corpus::read_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
   const std::int64_t end = first + count;
   while (first < end) {
     const std::size_t s = part_of(source_starts_, first);

@@ -113,9 +113,6 @@ struct DocumentRef {
   Extent extent;
 };
 
-// Reads the ends of a document, so that a file that has shrunk is a ReadError and not a crash.
-void probe(const DocumentRef& document);
-
 class Corpus {
  public:
   // Throws FormatError for a row map out of range, PlanError for weights that do not fit.
@@ -133,13 +130,19 @@ class Corpus {
   int source_of(std::int64_t document) const;
 
   DocumentRef locate(std::int64_t document) const;
+  // The same for callers that hand the document out: throws ReadError where the index or the ends
+  // of the document cannot be read any more.
+  DocumentRef locate_readable(std::int64_t document) const;
   std::int64_t length(std::int64_t document) const { return locate(document).extent.length; }
-  // Lengths in tokens of documents first, first + 1, ..., written to out[0..count).
+  // Lengths in tokens of documents first, first + 1, ..., written to out[0..count). Throws
+  // ReadError where an index cannot be read any more.
   void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
   // A 64-bit hash of the lengths of source s, in order: part of the fingerprint of a state.
   std::uint64_t lengths_hash(int s) const;
 
  private:
+  void read_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
+  [[noreturn]] void throw_index_error(std::int64_t document) const;
   static std::int64_t mapped_tokens(const Source& source, const std::vector<std::int64_t>& starts);
 
   std::vector<Source> sources_;

@@ -38,14 +38,21 @@ struct FreeMemory {
 
 using Memory = std::unique_ptr<std::byte, FreeMemory>;
 
+[[noreturn]] void throw_too_large(std::size_t bytes) {
+  throw Error("a batch of " + std::to_string(bytes) +
+              " bytes cannot be allocated; lower batch_size or seq_len, or ask for fewer fields");
+}
+
 Memory allocate(std::size_t bytes) {
   if (bytes < kHugePage) {
-    void* memory = ::operator new(std::max(bytes, kAlignment), std::align_val_t{kAlignment});
+    void* memory =
+        ::operator new(std::max(bytes, kAlignment), std::align_val_t{kAlignment}, std::nothrow);
+    if (memory == nullptr) throw_too_large(bytes);
     return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
   }
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
-  if (memory == MAP_FAILED) throw std::bad_alloc();
+  if (memory == MAP_FAILED) throw_too_large(bytes);
   madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse, harmlessly
   return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
 }

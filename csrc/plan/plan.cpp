@@ -68,6 +68,25 @@ std::int64_t labels_of(const WindowPlan& window, std::size_t piece) {
   return columns::count_set(ref.store->loss_mask + first + 1, length - 1);
 }
 
+// The rule is about the corpus, so it speaks before the first batch, and of the corpus's documents.
+void refuse_overlong(const Corpus& corpus, std::int64_t seq_len) {
+  std::vector<std::int64_t> lengths(1 << 14);
+  for (std::int64_t first = 0; first < corpus.num_documents();) {
+    const auto count =
+        std::min(static_cast<std::int64_t>(lengths.size()), corpus.num_documents() - first);
+    corpus.lengths(first, count, lengths.data());
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t length = lengths[static_cast<std::size_t>(i)];
+      if (length <= seq_len) continue;
+      throw PlanError("document " + std::to_string(first + i) + " has " + std::to_string(length) +
+                      " tokens, more than seq_len = " + std::to_string(seq_len) +
+                      ", and overlong=\"error\" allows none. Raise seq_len, or choose \"split\", "
+                      "\"truncate\" or \"drop\"");
+    }
+    first += count;
+  }
+}
+
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
@@ -82,10 +101,15 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
       has_loss_masks_ = has_loss_masks_ || store.loss_mask != nullptr;
     }
   }
+  if (config_.packing.overlong == Overlong::kError &&
+      config_.packing.strategy != Strategy::kConcat) {
+    refuse_overlong(*corpus_, config_.seq_len);
+  }
 }
 
 std::int64_t Plan::num_windows() const {
-  return (sampler_.epoch_draws() + config_.window - 1) / config_.window;
+  const std::int64_t draws = sampler_.epoch_draws();
+  return draws == 0 ? 0 : (draws - 1) / config_.window + 1;
 }
 
 WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {

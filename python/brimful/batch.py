@@ -97,6 +97,8 @@ class Batch(Mapping[str, Any]):
         )
 
     def _with_tensors(self, convert: Any) -> Batch:
+        if isinstance(self.cu_seqlens, np.ndarray):
+            raise TypeError("this batch holds numpy arrays; install brimful[torch] to move it")
         return Batch(
             {name: convert(column) for name, column in self._columns.items()},
             cu_seqlens=convert(self.cu_seqlens),

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 import os
 import sys
 from dataclasses import dataclass
 from typing import Any, get_args
+
+import numpy as np
 
 from brimful._core import PlanError
 from brimful.packing import Overlong, Strategy
@@ -79,8 +82,16 @@ class LoaderConfig:
     max_slots: int | None = None
 
     def __post_init__(self) -> None:
+        # None asks for the default where torch's users and ours may write it.
+        for name in ("fields", "num_workers"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, getattr(type(self), name))
         for name, least in _INTEGERS.items():
-            _check_integer(name, getattr(self, name), least)
+            value = _checked_integer(name, getattr(self, name), least)
+            object.__setattr__(self, name, value)
+        for name in ("shuffle", "drop_last", "pin_memory"):
+            if not isinstance(getattr(self, name), (bool, np.bool_)):
+                raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         _check_choice("packing", self.packing, get_args(Strategy))
         _check_choice("overlong", self.overlong, get_args(Overlong))
         _check_choice("layout", self.layout, ("rows", "varlen"))
@@ -102,9 +113,11 @@ class LoaderConfig:
             raise PlanError(
                 f"fields is {self.fields!r}; ask for at least one column, each only once"
             )
-        if not -(2**63) <= self.seed < 2**64:
-            raise PlanError(f"seed is {self.seed}; it must fit 64 bits")
-        if isinstance(self.timeout, bool) or not 0 <= self.timeout < 1e9:
+        if (
+            isinstance(self.timeout, bool)
+            or not isinstance(self.timeout, (int, float))
+            or not 0 <= self.timeout < 1e9
+        ):
             raise PlanError(
                 f"timeout is {self.timeout!r}; give seconds from 0 up (0 waits for ever)"
             )
@@ -135,20 +148,29 @@ _INTEGERS = {
     "pad_token_id": None,
     "max_slots": 1,
 }
+_MOST = {"seed": 2**64 - 1, "num_workers": 1024, "depth": 65536}
 _OPTIONAL_INTEGERS = ("vocab_size", "max_slots")
 
 
-def _check_integer(name: str, value: object, least: int | None) -> None:
+def _checked_integer(name: str, value: Any, least: int | None) -> int | None:
     if value is None and name in _OPTIONAL_INTEGERS:
-        return
+        return None
     if value is None and name == "seq_len":
         raise PlanError("seq_len is missing; say how many tokens a row of the model holds")
-    if isinstance(value, bool) or not isinstance(value, int):
+    number = whole_number(name, value)
+    if least is not None and number < least:
+        raise PlanError(f"{name} is {number}; it must be at least {least}")
+    most = _MOST.get(name, 2**63 - 1)
+    if not -(2**63) <= number <= most:
+        raise PlanError(f"{name} is {number}; it must be at most {most}")
+    return number
+
+
+def whole_number(name: str, value: Any) -> int:
+    """An int, also from numpy's integers. Throws PlanError for anything else."""
+    if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise PlanError(f"{name} is {value!r}; it must be a whole number")
-    if least is not None and value < least:
-        raise PlanError(f"{name} is {value}; it must be at least {least}")
-    if not -(2**63) <= value < 2**63 and name != "seed":
-        raise PlanError(f"{name} is {value}; it must fit 64 bits")
+    return operator.index(value)
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
@@ -165,7 +187,7 @@ def data_parallel_coordinates(rank: int | None, world_size: int | None) -> tuple
     if (rank is None) != (world_size is None):
         raise PlanError(f"rank is {rank} and world_size is {world_size}; give both or neither")
     if rank is not None and world_size is not None:
-        return rank, world_size
+        return whole_number("rank", rank), whole_number("world_size", world_size)
     torch = sys.modules.get("torch")
     if (
         torch is not None

@@ -6,7 +6,7 @@ import atexit
 import functools
 import warnings
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from brimful import _core
 from brimful.batch import Batch
@@ -49,6 +49,9 @@ class LoaderIterator:
             num_items_step_global=numbers[4],
         )
         return batch.pin_memory() if self._loader._pin else batch
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an iterator cannot be pickled or copied: ask its loader for another one")
 
     def close(self) -> None:
         """Ends the threads; the iterator is then at its end."""
@@ -93,7 +96,7 @@ def can_pin() -> bool:
     if torch is not None and torch.accelerator.is_available():
         return True
     warnings.warn(
-        "pin_memory=True but torch finds no accelerator; batches stay in pageable memory",
+        "pin_memory=True but torch has no accelerator here; batches stay in pageable memory",
         stacklevel=3,
     )
     return False

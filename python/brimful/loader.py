@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NoReturn
 
 from brimful import _core
 from brimful import state as state_module
 from brimful._core import PlanError, StateError
 from brimful.batch import Batch
-from brimful.config import LoaderConfig, data_parallel_coordinates
+from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
@@ -31,8 +31,8 @@ class DataLoader:
             torch's arguments in torch's places. brimful draws, collates and works in threads by
             itself, so anything but None is a PlanError.
         prefetch_factor: sets `depth` to prefetch_factor x num_workers, as torch counts.
-        persistent_workers, in_order: accepted as torch has them. Threads start at once, and order
-            never depends on them.
+        persistent_workers, pin_memory_device, in_order: accepted as torch has them. Threads start
+            at once, order never depends on them, and pinned memory is that of torch's accelerator.
         rank, world_size: data-parallel coordinates; by default those of torch.distributed, else
             of torchrun's environment, else a single rank.
 
@@ -49,7 +49,7 @@ class DataLoader:
         shuffle: bool | None = LoaderConfig.shuffle,
         sampler: None = None,
         batch_sampler: None = None,
-        num_workers: int = LoaderConfig.num_workers,
+        num_workers: int | None = LoaderConfig.num_workers,
         collate_fn: None = None,
         pin_memory: bool = LoaderConfig.pin_memory,
         drop_last: bool = LoaderConfig.drop_last,
@@ -60,6 +60,7 @@ class DataLoader:
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
+        pin_memory_device: str = "",
         in_order: bool = True,
         rank: int | None = None,
         world_size: int | None = None,
@@ -73,18 +74,20 @@ class DataLoader:
             multiprocessing_context=multiprocessing_context,
             generator=generator,
         )
-        if not num_workers and (prefetch_factor is not None or persistent_workers):
+        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
             raise PlanError("prefetch_factor and persistent_workers need num_workers of at least 1")
         if prefetch_factor is not None:
             if "depth" in settings:
                 raise PlanError("prefetch_factor and depth say the same thing; give one of them")
-            settings["depth"] = prefetch_factor * num_workers
+            threads = LoaderConfig.num_workers if num_workers is None else num_workers
+            settings["depth"] = prefetch_factor * threads
+        self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
         rank, world_size = data_parallel_coordinates(rank, world_size)
         try:
             self.config = LoaderConfig(
                 batch_size=batch_size,
-                shuffle=bool(shuffle),
-                num_workers=num_workers,
+                shuffle=False if shuffle is None else shuffle,
+                num_workers=num_workers,  # type: ignore[arg-type]  # None is the default
                 pin_memory=pin_memory,
                 drop_last=drop_last,
                 timeout=timeout,
@@ -96,7 +99,6 @@ class DataLoader:
             raise TypeError(
                 f"DataLoader: {error}".replace("LoaderConfig.__init__() ", "")
             ) from None
-        self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
 
         config = self.config
         assert config.seq_len is not None  # LoaderConfig has checked it
@@ -206,14 +208,22 @@ class DataLoader:
 
         A loaded state that stands in the middle of the same epoch keeps its place.
         """
-        if isinstance(epoch, bool) or not isinstance(epoch, int) or epoch < 0:
-            raise PlanError(f"epoch is {epoch!r}; it must be a whole number from 0 up")
-        self._pinned_epoch = epoch
+        number = whole_number("epoch", epoch)
+        if not 0 <= number < 2**62:
+            raise PlanError(f"epoch is {number}; it must be from 0 to 2**62 - 1")
+        self._pinned_epoch = number
+        self._place = None  # from now on a state speaks of what the next iteration gives
 
     def close(self) -> None:
         """Ends the threads of all iterators. Batches that were handed out stay valid."""
         for stream in list(self._live):
             self._retire(stream)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a brimful.DataLoader cannot be pickled or copied: make one where it is needed, and "
+            "give it the other's state_dict()"
+        )
 
     def __del__(self) -> None:
         if getattr(self, "_loaded", False):
@@ -286,10 +296,16 @@ class DataLoader:
     def _checked_cursor(self, state: Mapping[str, Any], allow_batch_change: bool) -> _core.Cursor:
         cursor = state_module.read_cursor(state)
         bins_per_step = self._geometry.bins_per_step
-        if state.get("bins_per_step") != bins_per_step:
+        theirs = state_module.read_bins_per_step(state)
+        if cursor.step_bins >= theirs:
+            raise StateError(
+                f"the state has delivered {cursor.step_bins} bins of a step of {theirs}; "
+                f"a step that is done is none"
+            )
+        if theirs != bins_per_step:
             if not allow_batch_change:
                 raise StateError(
-                    f"bins_per_step: {state.get('bins_per_step')!r} in the state, {bins_per_step} "
+                    f"bins_per_step: {theirs} in the state, {bins_per_step} "
                     f"here (batch_size {self.config.batch_size} x world_size "
                     f"{self.config.world_size} x accumulate {self.config.accumulate}). Keep the "
                     f"global batch, or pass allow_batch_change=True"

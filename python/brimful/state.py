@@ -86,7 +86,8 @@ def _source_differences(state: Any, here: list[list[Any]]) -> list[str]:
         return [f"sources: {found} in the state, {len(here)} here"]
     lines = []
     for s, (theirs, ours) in enumerate(zip(state, here, strict=True)):
-        if list(theirs) == ours:
+        if not isinstance(theirs, (list, tuple)) or len(theirs) != len(ours):
+            lines.append(f"source {s} ({ours[0]!r}): {theirs!r} in the state, {ours!r} here")
             continue
         for what, a, b in zip(("name", "documents", "hash of lengths"), theirs, ours, strict=False):
             if a != b:
@@ -120,6 +121,14 @@ def read_counts(
         a, b, c, d = (_checked_count(value, "exposure") for value in row)
         rows.append((a, b, c, d))
     return tally, rows
+
+
+def read_bins_per_step(state: Mapping[str, Any]) -> int:
+    """Bins of a step of the run that the state is of."""
+    bins = _count(state, "bins_per_step", "state")
+    if not 1 <= bins <= 2**31:
+        raise StateError(f"the state's bins_per_step is {bins}; expected 1 to 2**31")
+    return bins
 
 
 def check_version(state: object) -> Mapping[str, Any]:
