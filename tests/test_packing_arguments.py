@@ -67,7 +67,7 @@ def test_a_capacity_out_of_range_is_refused(capacity: int) -> None:
         bf.pack([1], capacity)
 
 
-@pytest.mark.parametrize("capacity", [8.0, "8", None, [8]])
+@pytest.mark.parametrize("capacity", [8.0, "8", None, [8], True, np.True_])
 def test_a_capacity_that_is_no_whole_number_is_refused(capacity: Any) -> None:
     with pytest.raises(TypeError, match="a whole number of tokens is expected"):
         bf.pack([1], capacity)
@@ -84,7 +84,7 @@ def test_a_buffer_out_of_range_is_refused(buffer: int) -> None:
         bf.pack([1], 8, strategy="streaming", buffer=buffer)
 
 
-@pytest.mark.parametrize("buffer", [8.0, "8", None, [8]])
+@pytest.mark.parametrize("buffer", [8.0, "8", None, [8], True, np.True_])
 def test_a_buffer_that_is_no_whole_number_is_refused(buffer: Any) -> None:
     with pytest.raises(TypeError, match="a whole number of documents is expected"):
         bf.pack([1], 8, buffer=buffer)
@@ -97,6 +97,14 @@ def test_unknown_names_are_refused_with_the_known_ones() -> None:
         bf.pack([1], 8, strategy="bfd")  # type: ignore[arg-type]
     with pytest.raises(bf.PlanError, match='overlong="cut" is unknown: choose "split", "truncate"'):
         bf.pack([1], 8, overlong="cut")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", [None, ["concat"], ("split",), 1, b"concat", np.array("pad"), ""])
+def test_what_is_no_name_is_refused_with_the_known_ones(value: Any) -> None:
+    with pytest.raises(bf.PlanError, match=r'strategy=.* choose "concat", .* or "pad"'):
+        bf.pack([1], 8, strategy=value)
+    with pytest.raises(bf.PlanError, match=r'overlong=.* choose "split", .* or "error"'):
+        bf.pack([1], 8, overlong=value)
 
 
 @pytest.mark.parametrize("strategy", FITS)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -160,6 +160,8 @@ def pack(
     for simple one-dimensional packing algorithms", SIAM J. Comput. 3 (1974); the lower bound is the
     larger of tokens / capacity and Martello and Toth's L2, "Knapsack Problems" (1990), section 8.3.
     """
+    _check_choice("strategy", strategy, get_args(Strategy))
+    _check_choice("overlong", overlong, get_args(Overlong))
     packing = _core.pack(
         _as_lengths(lengths),
         _as_capacity(capacity),
@@ -183,6 +185,15 @@ def pack(
         split_documents=packing.split_documents,
         empty_documents=packing.empty_documents,
     )
+
+
+def _check_choice(name: str, given: Any, choices: tuple[str, ...]) -> None:
+    if not isinstance(given, str) or given not in choices:
+        found = f'"{given}"' if isinstance(given, str) else repr(given)
+        known = [f'"{choice}"' for choice in choices]
+        raise _core.PlanError(
+            f"{name}={found} is unknown: choose {', '.join(known[:-1])} or {known[-1]}"
+        )
 
 
 def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -212,7 +223,7 @@ def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
 def _as_capacity(capacity: int) -> int:
     most = 2**31 - 1
     try:
-        tokens = operator.index(capacity)
+        tokens = _index(capacity)
     except TypeError:
         raise TypeError(
             f"capacity is {capacity!r}; a whole number of tokens is expected, 1 to {most}"
@@ -228,7 +239,7 @@ def _as_capacity(capacity: int) -> int:
 def _as_buffer(buffer: int) -> int:
     most = 2**16
     try:
-        documents = operator.index(buffer)
+        documents = _index(buffer)
     except TypeError:
         raise TypeError(
             f"buffer is {buffer!r}; a whole number of documents is expected, 1 to {most}"
@@ -236,6 +247,13 @@ def _as_buffer(buffer: int) -> int:
     if documents.bit_length() > 63:
         raise _core.PlanError(f"buffer is {documents} documents; it must be from 1 to {most}")
     return documents
+
+
+def _index(number: Any) -> int:
+    """True is a whole number for Python, but no count."""
+    if isinstance(number, bool):
+        raise TypeError("a bool")
+    return operator.index(number)
 
 
 def _line(name: str, text: str) -> str:
