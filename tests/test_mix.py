@@ -178,6 +178,28 @@ def test_weights_that_cannot_be_used_are_refused():
         draws(mixed({"a": [], "b": [2]}, weights=[1.0, 0.0]))
 
 
+@pytest.mark.parametrize(
+    "weight", [10**400, -(10**400), True, np.True_, "1", None, 1j, np.complex64(1), np.array([1.0])]
+)
+def test_a_weight_is_a_number(weight):
+    with pytest.raises(bf.PlanError, match=r"'a' has (a )?weight"):
+        mixed({"a": [2], "b": [2]}, weights={"a": weight, "b": 1})
+
+
+@pytest.mark.parametrize("one", [1, np.int8(1), np.float32(1), np.array(1.0), np.array(1)])
+def test_numbers_of_numpy_are_weights(one):
+    corpus = mixed({"a": [2], "b": [2]}, weights={"b": 3, "a": one})
+    assert corpus.rule.weights == {"a": 1.0, "b": 3.0}
+    assert {type(weight) for weight in corpus.rule.weights.values()} == {float}
+
+
+def test_corpora_without_names_are_refused_with_advice():
+    a = corpus_of([2])
+    for corpora in ([a, a], (a,), [], a, None):
+        with pytest.raises(TypeError, match=r"expected \{name: corpus\}"):
+            bf.mix(corpora)
+
+
 def test_sources_advance_over_epochs():
     """With weights a source goes on where it stood: all its documents come before any twice."""
     lengths = {"small": [2] * 4, "large": [2] * 20}

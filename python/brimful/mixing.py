@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,9 +33,15 @@ def mix(
 
     Raises:
         PlanError: names, weights or settings that cannot be used.
+        TypeError: what is given is not {name: corpus}.
 
     The documents of the result are numbered source after source.
     """
+    if not isinstance(corpora, Mapping):
+        raise TypeError(
+            f"mix: {type(corpora).__name__} given; expected {{name: corpus}}, as in "
+            'mix({"web": a, "code": b}): states and stats() know sources by their names'
+        )
     if not corpora:
         raise PlanError("mix: no corpora; give at least one as {name: corpus}")
     for name, corpus in corpora.items():
@@ -43,31 +50,38 @@ def mix(
         if not isinstance(corpus, Corpus):
             raise TypeError(f"mix: {name!r} is a {type(corpus).__name__}; expected a Corpus")
     parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
-    native = _core.Corpus(
-        list(parts),
-        _checked_weights(corpora, weights),
-        unit,
-        when_dry,
-    )
+    shares = _checked_weights(corpora, weights)
+    native = _core.Corpus(list(parts), list(shares.values()), unit, when_dry)
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
-    rule = None if weights is None else MixRule(dict(weights), unit, when_dry)
+    rule = None if weights is None else MixRule(shares, unit, when_dry)
     return Corpus(native, parts, info, rule)
 
 
 def _checked_weights(
     corpora: Mapping[str, Corpus], weights: Mapping[str, float] | None
-) -> list[float]:
+) -> dict[str, float]:
     """One weight a source, in source order; the core checks their values."""
     if weights is None:
-        return []
+        return {}
     if not isinstance(weights, Mapping) or set(weights) != set(corpora):
         raise PlanError(
             f"mix: weights={weights!r}; expected {{name: weight}} for exactly {', '.join(corpora)}"
         )
-    for name, weight in weights.items():
-        if isinstance(weight, bool) or not isinstance(weight, int | float | np.number):
-            raise PlanError(f"mix: {name!r} has weight {weight!r}, which is no number")
-    return [float(weights[name]) for name in corpora]
+    return {name: _as_weight(name, weights[name]) for name in corpora}
+
+
+def _as_weight(name: str, weight: Any) -> float:
+    """A number of Python or numpy, or an array of no dimension that holds one."""
+    number = weight[()] if isinstance(weight, np.ndarray) and weight.ndim == 0 else weight
+    if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
+        raise PlanError(f"mix: {name!r} has weight {weight!r}, which is no number")
+    try:
+        return float(number)
+    except OverflowError:
+        raise PlanError(
+            f"mix: {name!r} has a weight above {sys.float_info.max}; weights are relative to each "
+            "other, so divide all of them"
+        ) from None
 
 
 def _one_source(name: str, corpus: Corpus) -> _core.Source:
