@@ -160,7 +160,7 @@ def test_what_is_no_manifest(folder, content):
 
 
 @pytest.mark.parametrize(
-    "name", ["../s/shard-00000", "/etc/passwd", "", ".", "a\0b", ".hidden", "x"]
+    "name", ["../s/shard-00000", "/etc/passwd", "", ".", "a\0b", "a\ud800", ".hidden", "x"]
 )
 def test_names_stay_in_the_folder(folder, name):
     path = folder / "manifest.json"
@@ -208,3 +208,24 @@ def test_any_change_of_a_manifest_is_seen(tmp_path_factory, data, change):
     (folder / "manifest.json").write_text(json.dumps(changed))
     with pytest.raises((bf.FormatError, FileNotFoundError)):
         manifest.check(folder)
+
+
+@pytest.mark.parametrize("change", [None, -1, 0, 1, 1.5, True, float("nan"), "x", [], {}])
+@pytest.mark.parametrize("key", ["shards", "files", "blocks"])
+def test_items_of_another_type_are_refused(folder, key, change):
+    path = folder / "manifest.json"
+    for whole in (False, True):
+        data = json.loads(path.read_text())
+        parent = {
+            "shards": data,
+            "files": data["shards"][0],
+            "blocks": data["shards"][0]["files"][0],
+        }[key]
+        if whole:
+            parent[key] = [change]
+        else:
+            parent[key][0] = change
+        (folder / "changed").mkdir(exist_ok=True)
+        (folder / "changed" / "manifest.json").write_text(json.dumps(data))
+        with pytest.raises(bf.FormatError, match=r"manifest\.json: shards\[0\]"):
+            bf.open(folder / "changed")

@@ -110,3 +110,62 @@ def test_the_manifest_of_a_folder_is_checked(tmp_path):
     bin.write_bytes(bin.read_bytes()[:-2])
     with pytest.raises(bf.FormatError, match=r"manifest\.json"):
         bf.open(tmp_path / "s")
+
+
+@pytest.mark.parametrize("name", ["shard-00000", "shard-00000.bin", "shard-00000.idx", "*.bin"])
+@pytest.mark.parametrize("damage", ["", "cut", "newer"])
+def test_a_loss_mask_that_a_manifest_names_is_not_lost(tmp_path, name, damage):
+    with bf.ShardWriter(tmp_path / "s", dtype="uint16") as writer:
+        writer.add([1, 2], loss_mask=[0, 1])
+    assert bf.open(f"{tmp_path}/s/{name}").info[0].loss_masks == "all"
+    (tmp_path / "s" / "shard-00000.loss.bin").unlink()
+    manifest = tmp_path / "s" / "manifest.json"
+    if damage == "cut":
+        manifest.write_text(manifest.read_text()[:-9])
+    elif damage == "newer":
+        manifest.write_text(manifest.read_text().replace('version": 1', 'version": 2'))
+    with pytest.raises(bf.FormatError, match=r"shard-00000\.loss\.bin: not there, .*manifest"):
+        bf.open(f"{tmp_path}/s/{name}")
+    corpus = bf.open(f"{tmp_path}/s/{name}", loss_masks=False)
+    assert (documents_of(corpus), corpus.info[0].loss_masks) == ([[1, 2]], "none")
+    manifest.unlink()
+    assert bf.open(f"{tmp_path}/s/{name}").info[0].loss_masks == "none"
+
+
+def test_a_manifest_of_something_else_is_no_matter(folder):
+    (folder / "manifest.json").write_text('{"files": ["a.loss.bin"]}')
+    assert documents_of(bf.open(folder / "b")) == [[1], [2, 3]]
+
+
+def test_a_loss_mask_is_never_tokens(tmp_path):
+    mask = tmp_path / "x.loss.bin"
+    mask.write_bytes(bytes([0, 1]))
+    for source in (tmp_path, f"{tmp_path}/*", mask, [mask]):
+        with pytest.raises(bf.FormatError, match=r"no token files|holds a loss mask"):
+            bf.open(source, dtype="uint8")
+    (tmp_path / "y.bin").write_bytes(bytes([7]))
+    for source in (tmp_path, f"{tmp_path}/*"):
+        assert documents_of(bf.open(source, dtype="uint8")) == [[7]]
+
+
+def test_tokens_with_an_index_may_be_named_like_a_mask(tmp_path):
+    write_megatron(tmp_path / "x.loss", [1, 2], [2])
+    for source in (tmp_path, f"{tmp_path}/*.bin", tmp_path / "x.loss.bin"):
+        assert documents_of(bf.open(source)) == [[1, 2]]
+
+
+def test_several_names_of_a_pair_are_one(folder):
+    names = [folder / "b", folder / "b.bin", folder / "b.idx"]
+    for first in names:
+        for second in names:
+            times = 2 if first == second else 1
+            assert documents_of(bf.open([first, second])) == [[1], [2, 3]] * times
+    assert documents_of(bf.open([*names, folder / "c.bin"])) == [[1], [2, 3], [6]]
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "a\0*", "a\ud800"])
+def test_what_can_be_no_name_is_file_not_found(folder, monkeypatch, name):
+    monkeypatch.chdir(folder)
+    for source in (name, [name], ["a.npy", name]):
+        with pytest.raises(FileNotFoundError, match="no file can have this name"):
+            bf.open(source)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import stat
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from brimful import _core
+from brimful import _core, manifest
 from brimful._core import FormatError
 from brimful.boundaries import Boundary, cut_file
 from brimful.corpus import SourceInfo
 from brimful.paths import LOSS_SUFFIX, index_of
+from brimful.shard_layout import MANIFEST
 
 FORMATS = ("megatron", "llm.c", "raw", "npy")
 DTYPES = ("uint8", "int8", "uint16", "int16", "uint32", "int32", "int64")
@@ -72,6 +74,31 @@ def open_file(path: Path, options: FileOptions) -> OpenedFile:
     return OpenedFile(store, store_info(store, format, boundaries))
 
 
+def check_masks_are_there(paths: Iterable[Path], options: FileOptions) -> None:
+    """No manifest beside the files names a loss mask that is gone: all tokens would get loss.
+
+    Raises:
+        FormatError: one does.
+    """
+    if options.loss_masks is not None or options.format not in (None, "megatron"):
+        return
+    seen: dict[Path, bytes] = {}
+    for path in paths:
+        if options.format is None and index_of(path) is None:
+            continue
+        loss = _megatron_files(path)[2]
+        if loss.exists():
+            continue
+        if path.parent not in seen:
+            content = manifest.content(path.parent)
+            seen[path.parent] = content if LOSS_SUFFIX.encode() in content else b""
+        if manifest.mentions(seen[path.parent], loss.name):
+            raise FormatError(
+                f"{loss}: not there, but {MANIFEST} names it; copy it here again, or leave loss "
+                "masks out by loss_masks=False"
+            )
+
+
 def store_info(
     store: _core.TokenStore, format: str, boundaries: str, unit: str = "documents"
 ) -> SourceInfo:
@@ -89,11 +116,17 @@ def store_info(
 
 
 def _open_megatron(path: Path, options: FileOptions) -> OpenedFile:
-    prefix = path.with_suffix("") if path.suffix in (".bin", ".idx") else path
-    bin, idx, loss = (prefix.with_name(prefix.name + s) for s in (".bin", ".idx", LOSS_SUFFIX))
+    bin, idx, loss = _megatron_files(path)
     wants_loss = loss.exists() if options.loss_masks is None else options.loss_masks
     store = _core.open_megatron(bin, idx, loss if wants_loss else None, options.rows, options.dtype)
     return OpenedFile(store, store_info(store, "megatron", "index", options.rows))
+
+
+def _megatron_files(path: Path) -> tuple[Path, Path, Path]:
+    """Tokens, index and loss mask of the Megatron pair that a path names."""
+    prefix = path.with_suffix("") if path.suffix in (".bin", ".idx") else path
+    bin, idx, loss = (prefix.with_name(prefix.name + s) for s in (".bin", ".idx", LOSS_SUFFIX))
+    return bin, idx, loss
 
 
 def _detect(path: Path) -> str:

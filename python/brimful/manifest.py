@@ -84,6 +84,17 @@ def read(folder: Path) -> Manifest:
     return _Reader(path).manifest(data)
 
 
+def content(folder: Path) -> bytes:
+    """The bytes of the manifest of a folder, empty where there is none."""
+    path = folder / MANIFEST
+    return path.read_bytes() if path.is_file() else b""
+
+
+def mentions(content: bytes, file: str) -> bool:
+    """Whether the bytes of a manifest, of any version and however damaged, mention a file."""
+    return json.dumps(file, ensure_ascii=False).encode(errors="surrogateescape") in content
+
+
 def _check_shard(folder: Path, shard: Shard, dtype: str) -> None:
     """Sizes that follow from the counts, sizes on disk, and the header of the index."""
     sizes = [
@@ -137,7 +148,7 @@ class _Reader:
 
     def _get(self, data: object, where: str, key: str) -> Any:
         if not isinstance(data, dict):
-            raise self._error(where or "the file", data, "an object")
+            raise self._error(where.rstrip(".") or "the file", data, "an object")
         if key not in data:
             raise FormatError(f"{self._path}: {where}{key} is missing; is this brimful's manifest?")
         return data[key]
@@ -201,7 +212,8 @@ class _Reader:
 
     def _shard(self, data: object, where: str) -> Shard:
         name = self._text(data, where, "name")
-        if not name or name.startswith(".") or set(name) & set("/\\\0"):
+        # What cannot be printed holds, among others, what no file name can: NUL and surrogates.
+        if not name.isprintable() or not name or name.startswith(".") or set(name) & set("/\\"):
             raise self._error(where + "name", name, "the name of a file in this folder")
         entries = self._list(data, where, "files")
         files = {}

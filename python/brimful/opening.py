@@ -18,12 +18,13 @@ from brimful.files import (
     FORMATS,
     FileOptions,
     OpenedFile,
+    check_masks_are_there,
     open_file,
     parse_dtype,
     store_info,
 )
 from brimful.memory import open_array, open_arrays, open_dicts
-from brimful.paths import list_files
+from brimful.paths import check_name, list_files
 
 # The name of the only source of an opened corpus. States hold names, never paths, so that a corpus
 # may move; `mix` gives better ones.
@@ -69,6 +70,8 @@ def open(
     dtype_name = parse_dtype(dtype)
     boundary = parse_eos(eos)
     is_path = isinstance(source, str | os.PathLike)
+    if is_path:
+        check_name(source)
     is_saved = is_path and is_saved_dataset(source)
     if is_saved or _is_table(source):
         given = (format, dtype, eos, loss_masks)
@@ -76,13 +79,16 @@ def open(
             raise FormatError("a dataset tells all of itself; leave the other arguments out")
         opener = open_saved if is_saved else open_dataset
         return _table_corpus(opener(source, name=_NAME))
-    if is_path or (_is_list(source) and _are_all(source, str | os.PathLike)):
+    # An empty list may hold no files or no arrays: loss_masks= tells.
+    are_paths = _is_list(source) and _are_all(source, str | os.PathLike)
+    if is_path or (are_paths and (source or isinstance(loss_masks, bool | None))):
         if not isinstance(loss_masks, bool | None):
             raise FormatError(
                 "loss_masks: for files give None, True or False; arrays go with arrays"
             )
         options = FileOptions(format, dtype_name, boundary, rows, loss_masks)
         paths = list_files([source] if is_path else source, format)
+        check_masks_are_there(paths, options)
         return _corpus([open_file(path, options) for path in paths])
     if format is not None or rows == "sequences" or isinstance(loss_masks, bool):
         raise FormatError("format=, rows= and a loss_masks= of True or False go with files")
