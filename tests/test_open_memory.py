@@ -122,7 +122,21 @@ def test_loss_masks_go_with_arrays():
 
 
 @pytest.mark.parametrize(
-    "masks", [[[1, 0]], [[1, 0], [1, 1]], [[1, 2], [1]], [[0.5, 1], [1]], [[1, 256], [1]]]
+    "masks",
+    [
+        [[1, 0]],
+        [[1, 0], [1, 1]],
+        [[1, 2], [1]],
+        [[0.5, 1], [1]],
+        [[1, 256], [1]],
+        [[1, [0]], [1]],
+        [np.ma.array([1, 0], mask=[0, 1]), [1]],
+        [],
+        5,
+        np.array(1),
+        "10",
+        {"a": 1, "b": 0},
+    ],
 )
 def test_loss_masks_that_do_not_fit_are_refused(masks):
     with pytest.raises(bf.FormatError):
@@ -152,8 +166,30 @@ def test_dicts_hold_documents():
         ({"input_ids": [1, 2], "labels": [2, -100]}, "label 2 at token 0, which is 1"),
         ({"input_ids": [1, 2], "loss_mask": [1]}, "a loss mask of shape"),
         ({"input_ids": [1, 2], "attention_mask": [1, 0]}, "attention_mask hides tokens"),
+        ({"input_ids": [1, 2, 3], "attention_mask": [1]}, r"document 1: attention_mask of shape"),
+        ({"input_ids": [1, 2, 3], "attention_mask": []}, "document 1: attention_mask of shape"),
+        ({"input_ids": [1], "attention_mask": 1}, "document 1: attention_mask of shape"),
+        ({"input_ids": [1, 2], "attention_mask": [1, [1]]}, "document 1: attention_mask is no"),
+        ({"input_ids": [1, 2], "labels": [1, [2]]}, "document 1: labels is no list"),
+        ({"input_ids": [1, 2], "loss_mask": [1, [1]]}, "document 1: expected a loss mask"),
+        ({"input_ids": [1], "labels": np.ma.array([1])}, "document 1: labels: a masked array"),
+        ({"input_ids": np.ma.array([1])}, "document 1: a masked array"),
     ],
 )
 def test_dicts_that_hold_something_else_are_refused(item, words):
     with pytest.raises(bf.FormatError, match=words):
         bf.open([{"input_ids": [9]}, item])
+
+
+def test_masked_arrays_are_refused():
+    masked = np.ma.array([1, 2, 3], mask=[0, 1, 0])
+    for source in (masked, [masked], [[4], masked], masked.reshape(1, 3)):
+        with pytest.raises(bf.FormatError, match="masked array"):
+            bf.open(source)
+    assert documents_of(bf.open([masked.compressed()])) == [[1, 3]]
+
+
+def test_no_arrays_have_no_loss_masks():
+    assert len(bf.open([], loss_masks=[])) == 0
+    with pytest.raises(bf.FormatError, match="1 loss masks for 0 arrays"):
+        bf.open([], loss_masks=[[1]])

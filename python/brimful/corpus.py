@@ -68,6 +68,8 @@ class Corpus:
 
     `corpus[i]` is document i: a read-only, one-dimensional numpy array in the dtype it is stored
     in, a view that copies nothing and keeps its file mapped. Negative numbers count from the end.
+    Reading it after something cut its file short ends the process (SIGBUS), as with any mapped
+    file: copy the array if files may change. Loaders are guarded, and raise ReadError instead.
     Nothing changes after construction, so a corpus may be used from any thread.
     """
 

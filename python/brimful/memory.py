@@ -36,6 +36,7 @@ def _token_array(values: Any, dtype: str | None, where: str) -> npt.NDArray[Any]
 
     The dtype is the one declared, else that of the array, else (lists, uint64, ...) int64.
     """
+    _refuse_masked(values, where)
     array = integer_array(values, where)
     own = getattr(values, "dtype", array.dtype) if array.size == 0 else array.dtype
     target = np.dtype(dtype or (own.name if getattr(own, "name", "") in DTYPES else "int64"))
@@ -51,15 +52,16 @@ def open_arrays(
     arrays: Sequence[Any], dtype: str | None, loss_masks: Sequence[Any] | None
 ) -> list[OpenedFile]:
     """One document an array (or list of ints), each with its loss mask where these are given."""
-    if loss_masks is not None and len(loss_masks) != len(arrays):
-        raise FormatError(f"{len(loss_masks)} loss masks for {len(arrays)} arrays")
+    masks = None if loss_masks is None else _mask_list(loss_masks)
+    if masks is not None and len(masks) != len(arrays):
+        raise FormatError(f"{len(masks)} loss masks for {len(arrays)} arrays")
 
     def documents() -> Iterator[Document]:
         for i, values in enumerate(arrays):
             tokens = _token_array(values, dtype, f"array {i}")
             mask = None
-            if loss_masks is not None:
-                mask = loss_mask_array(loss_masks[i], tokens.size, f"array {i}")
+            if masks is not None:
+                mask = _loss_mask(masks[i], tokens, f"array {i}")
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -82,13 +84,18 @@ def open_dicts(items: Sequence[Mapping[str, Any]], dtype: str | None) -> list[Op
                     "if some tokens get no loss, and nothing else"
                 )
             tokens = _token_array(item["input_ids"], dtype, where)
-            if "attention_mask" in item and not np.all(np.asarray(item["attention_mask"]) == 1):
-                raise FormatError(f"{where}: attention_mask hides tokens; give documents unpadded")
+            if "attention_mask" in item:
+                attention = _values_of_tokens(item, "attention_mask", tokens, where)
+                if not np.all(attention == 1):
+                    raise FormatError(
+                        f"{where}: attention_mask hides tokens; give documents unpadded"
+                    )
             mask = None
             if "labels" in item:
-                mask = _mask_of_labels(item["labels"], tokens, where)
+                labels = _values_of_tokens(item, "labels", tokens, where)
+                mask = _mask_of_labels(labels, tokens, where)
             elif "loss_mask" in item:
-                mask = loss_mask_array(item["loss_mask"], tokens.size, where)
+                mask = _loss_mask(item["loss_mask"], tokens, where)
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -112,10 +119,43 @@ def open_array(array: npt.NDArray[Any], dtype: str | None, boundary: Boundary | 
     return OpenedFile(store, store_info(store, "memory", str(boundary)))
 
 
-def _mask_of_labels(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
-    labels = np.asarray(values)
-    if labels.shape != tokens.shape:
-        raise FormatError(f"{where}: labels of shape {labels.shape} for tokens of {tokens.shape}")
+def _refuse_masked(values: Any, where: str) -> None:
+    """numpy would hand out what lies under the mask."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise FormatError(
+            f"{where}: a masked array, whose mask would be lost; give .compressed(), or .data"
+        )
+
+
+def _mask_list(masks: Any) -> list[Any]:
+    try:
+        return list(masks)
+    except TypeError:
+        raise FormatError(f"loss_masks={masks!r}: expected a list of one mask an array") from None
+
+
+def _loss_mask(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
+    _refuse_masked(values, f"{where}: loss mask")
+    return loss_mask_array(values, tokens.size, where)
+
+
+def _values_of_tokens(
+    item: Mapping[str, Any], key: str, tokens: npt.NDArray[Any], where: str
+) -> npt.NDArray[Any]:
+    """What a dict has under a key, one value a token."""
+    _refuse_masked(item[key], f"{where}: {key}")
+    try:
+        values = np.asarray(item[key])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise FormatError(f"{where}: {key} is no list of one number a token ({error})") from None
+    if values.shape != tokens.shape:
+        raise FormatError(f"{where}: {key} of shape {values.shape} for tokens of {tokens.shape}")
+    return values
+
+
+def _mask_of_labels(
+    labels: npt.NDArray[Any], tokens: npt.NDArray[Any], where: str
+) -> npt.NDArray[np.uint8]:
     mask: npt.NDArray[np.bool_] = np.not_equal(labels, _IGNORE_LABEL)
     wrong = np.flatnonzero(mask & (labels != tokens))
     if wrong.size:
