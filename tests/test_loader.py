@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 import brimful as bf
 from truth import all_pieces, check, corpus_of, document, pieces, same, token_counts
 
-STRATEGIES = ["concat", "best_fit", "best_fit_decreasing", "first_fit_decreasing", "streaming"]
+STRATEGIES = [
+    "concat", "best_fit", "best_fit_decreasing", "first_fit_decreasing", "streaming", "pad",
+]  # fmt: skip
 lengths_lists = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
 
