@@ -69,7 +69,7 @@ def throughput(corpus: Any, device: str | None, pin_memory: bool) -> tuple[float
     loader = bf.DataLoader(corpus, shuffle=True, pin_memory=pin_memory, **settings)
     batches = itertools.chain.from_iterable(itertools.repeat(loader))
     best = (0.0, 0.0)
-    for _ in range(ROUNDS + 1):  # the first starts threads and contexts: it never is the best
+    for _ in range(ROUNDS + 1):  # the first also starts threads and contexts
         tokens = size = 0
         start = time.perf_counter()
         for batch in itertools.islice(batches, BATCHES):

@@ -71,6 +71,7 @@ using ExposureRow = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::in
 
 void restore(Ledger& ledger, const Tally& global, const std::vector<ExposureRow>& exposure) {
   std::vector<SourceTally> tallies;
+  tallies.reserve(exposure.size());
   for (const auto& [documents, tokens, dropped_documents, dropped_tokens] : exposure) {
     tallies.push_back(
         {static_cast<int>(tallies.size()), documents, tokens, dropped_documents, dropped_tokens});
