@@ -401,6 +401,16 @@ def test_a_state_keeps_its_place_when_its_epoch_is_set_again():
     assert len(all_pieces(resumed)) == 10
 
 
+def test_an_epoch_set_against_a_loaded_state_is_pointed_out():
+    loader = make([4] * 10, seq_len=4)
+    next(iter(loader))
+    resumed = make([4] * 10, seq_len=4)
+    resumed.load_state_dict(saved(loader))
+    resumed.set_epoch(3)
+    with pytest.warns(UserWarning, match=r"set_epoch\(3\).*stands in \(0\)"):
+        assert len(all_pieces(resumed)) == 10
+
+
 def test_a_state_speaks_of_the_epoch_that_was_set():
     loader = make([4] * 10, seq_len=4)
     list(loader)

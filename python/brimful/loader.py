@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from brimful import _core
 from brimful import state as state_module
 from brimful._core import PlanError, StateError
-from brimful.batch import Batch
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
@@ -152,11 +151,14 @@ class DataLoader:
 
     # Iteration
 
-    def __iter__(self) -> Iterator[Batch]:
-        return self._iterate()
-
-    def _iterate(self) -> LoaderIterator:
+    def __iter__(self) -> LoaderIterator:
         begin = self._next_cursor()
+        if self._loaded and begin is not self._pending:
+            warnings.warn(
+                f"set_epoch({begin.epoch}) asks for another epoch than the loaded state stands in "
+                f"({self._pending.epoch}): the state has no effect",
+                stacklevel=2,
+            )
         stream = _core.Stream(
             self._plan, self._layout, self._geometry, begin, self._prefetch, self._ledger
         )
