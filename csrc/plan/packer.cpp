@@ -112,13 +112,6 @@ void check_buffer(std::int64_t buffer) {
 std::optional<Strategy> parse_strategy(std::string_view name) { return parse(kStrategies, name); }
 std::optional<Overlong> parse_overlong(std::string_view name) { return parse(kOverlongs, name); }
 
-std::string_view strategy_name(Strategy strategy) {
-  return kStrategies[static_cast<std::size_t>(strategy)].first;
-}
-std::string_view overlong_name(Overlong overlong) {
-  return kOverlongs[static_cast<std::size_t>(overlong)].first;
-}
-
 Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
              const PackOptions& options) {
   check_buffer(options.buffer);

@@ -22,9 +22,7 @@ enum class Strategy : std::uint8_t {
 enum class Overlong : std::uint8_t { kSplit, kTruncate, kDrop, kError };
 
 std::optional<Strategy> parse_strategy(std::string_view name);
-std::string_view strategy_name(Strategy strategy);
 std::optional<Overlong> parse_overlong(std::string_view name);
-std::string_view overlong_name(Overlong overlong);
 
 // Bins in compressed sparse rows: bin b holds pieces bin_offsets[b] .. bin_offsets[b+1].
 struct Packing {

@@ -164,10 +164,10 @@ def pack(
     _check_choice("overlong", overlong, get_args(Overlong))
     packing = _core.pack(
         _as_lengths(lengths),
-        _as_capacity(capacity),
+        _as_count("capacity", capacity, "tokens", 2**31 - 1),
         strategy=strategy,
         overlong=overlong,
-        buffer=_as_buffer(buffer),
+        buffer=_as_count("buffer", buffer, "documents", 2**16),
     )
     return PackPlan(
         strategy=strategy,
@@ -220,33 +220,17 @@ def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
     return np.ascontiguousarray(given, np.int64)
 
 
-def _as_capacity(capacity: int) -> int:
-    most = 2**31 - 1
+def _as_count(name: str, value: int, unit: str, most: int) -> int:
     try:
-        tokens = _index(capacity)
+        count = _index(value)
     except TypeError:
         raise TypeError(
-            f"capacity is {capacity!r}; a whole number of tokens is expected, 1 to {most}"
+            f"{name} is {value!r}; a whole number of {unit} is expected, 1 to {most}"
         ) from None
     # What fits the core's argument is judged there.
-    if tokens.bit_length() > 63:
-        raise _core.PlanError(
-            f"the capacity of a bin is {tokens} tokens; it must be from 1 to {most}"
-        )
-    return tokens
-
-
-def _as_buffer(buffer: int) -> int:
-    most = 2**16
-    try:
-        documents = _index(buffer)
-    except TypeError:
-        raise TypeError(
-            f"buffer is {buffer!r}; a whole number of documents is expected, 1 to {most}"
-        ) from None
-    if documents.bit_length() > 63:
-        raise _core.PlanError(f"buffer is {documents} documents; it must be from 1 to {most}")
-    return documents
+    if count.bit_length() > 63:
+        raise _core.PlanError(f"{name} is {count} {unit}; it must be from 1 to {most}")
+    return count
 
 
 def _index(number: Any) -> int:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from brimful.batch import Batch
 from brimful.loader import DataLoader
 
+_REFRESH_SECONDS = 0.1  # of the figures; stats() lists every source, which is too much a batch
+
 
 def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[Batch]:
     """Iterate over one epoch of `loader` under a live progress bar (tokens/s, utilization, stall).
@@ -42,13 +44,17 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
     try:
         with bar:
             task = bar.add_task(description or "epoch", total=len(loader), figures="")
+            shown = 0.0
             for batch in loader:
                 yield batch
+                bar.advance(task)
+                if (bar.tasks[0].elapsed or 0) - shown < _REFRESH_SECONDS:
+                    continue
+                shown = bar.tasks[0].elapsed or 0
                 so_far = loader.stats().since(before)
                 seconds = bar.tasks[0].elapsed or 1e-9
                 bar.update(
                     task,
-                    advance=1,
                     figures=f"{so_far.tokens / seconds / 1e6:.2f} M tokens/s, "
                     f"{100 * (so_far.utilization or 0):.1f} % full, "
                     f"stall {100 * so_far.stall_seconds / seconds:.0f} %",

@@ -1,0 +1,28 @@
+"""The progress bar: every batch passes through it, and each epoch ends with one line about it."""
+
+import numpy as np
+
+import brimful as bf
+from truth import corpus_of, same
+
+
+def test_every_batch_passes_and_an_epoch_ends_with_one_line(capsys):
+    loader = bf.DataLoader(corpus_of([5, 30, 2, 8]), seq_len=16, num_workers=0)
+    wanted = list(bf.DataLoader(corpus_of([5, 30, 2, 8]), seq_len=16, num_workers=0))
+    found = list(bf.progress(loader))
+    assert all(same(a, b) for a, b in zip(found, wanted, strict=True))
+    line = " ".join(capsys.readouterr().err.split())
+    assert f"epoch 0: {len(wanted)} batches, 45 tokens" in line
+    assert "1 documents split" in line
+    list(bf.progress(loader, description="again"))
+    line = " ".join(capsys.readouterr().err.split())
+    assert f"again: {len(wanted)} batches, 45 tokens" in line, "of this epoch, not of both"
+
+
+def test_a_break_ends_the_bar_and_says_how_far_it_came(capsys):
+    loader = bf.DataLoader(bf.open([np.arange(4)] * 10), seq_len=4)
+    bar = bf.progress(loader)
+    next(bar)
+    bar.close()
+    assert "epoch 0: 1 batches, 4 tokens" in " ".join(capsys.readouterr().err.split())
+    assert loader.state_dict()["cursor"]["bin"] == 1
