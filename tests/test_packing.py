@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful.packing import Overlong, PackPlan, Strategy
+from brimful.pack_plan import PackPlan
+from brimful.packing import Overlong, Strategy
 
 STRATEGIES: tuple[Strategy, ...] = (
     "concat",

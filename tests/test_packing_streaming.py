@@ -8,7 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful.packing import Overlong, PackPlan
+from brimful.pack_plan import PackPlan
+from brimful.packing import Overlong
 from test_packing import RULES, Piece, bins_of, check_laws, length_lists
 
 BUFFERS = st.sampled_from([1, 2, 3, 5, 16, 256, 2**16])

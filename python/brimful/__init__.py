@@ -17,7 +17,8 @@ from brimful.corpus import Corpus
 from brimful.loader import DataLoader
 from brimful.mixing import mix
 from brimful.opening import open
-from brimful.packing import PackPlan, pack
+from brimful.pack_plan import PackPlan
+from brimful.packing import pack
 from brimful.progress import progress
 from brimful.shards import ShardWriter
 from brimful.telemetry import Stats, Totals
