@@ -11,6 +11,7 @@ from brimful._core import (
     RingExhausted,
     StateError,
 )
+from brimful.balance import Balance, balance
 from brimful.batch import Batch
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
@@ -26,6 +27,7 @@ from brimful.telemetry import Stats, Totals
 __version__ = "0.1.0"
 
 __all__ = [
+    "Balance",
     "Batch",
     "BrimfulError",
     "Corpus",
@@ -42,6 +44,7 @@ __all__ = [
     "StateError",
     "Stats",
     "Totals",
+    "balance",
     "device",
     "mix",
     "open",
