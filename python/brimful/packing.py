@@ -76,8 +76,9 @@ def pack(
     """
     _check_choice("strategy", strategy, get_args(Strategy))
     _check_choice("overlong", overlong, get_args(Overlong))
+    given = _as_lengths(lengths)
     packing = _core.pack(
-        _as_lengths(lengths),
+        given,
         _as_count("capacity", capacity, "tokens", 2**31 - 1),
         strategy=strategy,
         overlong=overlong,
@@ -87,6 +88,7 @@ def pack(
         strategy=strategy,
         overlong=overlong,
         capacity=packing.capacity,
+        document_lengths=given,
         bin_offsets=packing.bin_offsets,
         documents=packing.documents,
         starts=packing.starts,
@@ -120,18 +122,19 @@ def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
             f"lengths has the shape {given.shape}; one number a document is expected, "
             f"so one dimension"
         )
-    if not given.size:
-        return np.empty(0, np.int64)
-    if given.dtype.kind not in "iu":
+    if given.size and given.dtype.kind not in "iu":
         raise TypeError(
             f"lengths has the dtype {given.dtype}; integers are expected, as they count tokens"
         )
-    if given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
+    if given.size and given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
         i = int(given.argmax())
         raise _core.PlanError(
             f"document {i} has a length of {given[i]} tokens; at most 2**63 - 1 can be counted"
         )
-    return np.ascontiguousarray(given, np.int64)
+    # The plan keeps it: a view, so that the caller's own array can still be written to.
+    kept = np.ascontiguousarray(given, np.int64).view()
+    kept.flags.writeable = False
+    return kept
 
 
 def _as_count(name: str, value: int, unit: str, most: int) -> int:
