@@ -3,9 +3,22 @@
 `rivals()` gives those whose package is installed; requirements.txt names the packages.
 """
 
-from rivals.packing import lightbinpack, textbook, trl
+import warnings
+
+from rivals.packing import (
+    axolotl,
+    lightbinpack,
+    llamafactory,
+    megatron,
+    olmo_core,
+    textbook,
+    trl,
+)
 from rivals.packing.rival import Rival
 
 
 def rivals() -> list[Rival]:
-    return [*textbook.rivals(), *lightbinpack.rivals(), *trl.rivals()]
+    modules = (textbook, lightbinpack, trl, llamafactory, axolotl, olmo_core, megatron)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what they warn of while they are imported is theirs
+        return [rival for module in modules for rival in module.rivals()]
