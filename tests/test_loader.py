@@ -13,6 +13,7 @@ from truth import all_pieces, check, corpus_of, document, pieces, same, token_co
 
 STRATEGIES = [
     "concat", "best_fit", "best_fit_decreasing", "first_fit_decreasing", "streaming", "pad",
+    "bucket",
 ]  # fmt: skip
 lengths_lists = st.lists(st.integers(0, 40), min_size=1, max_size=60)
 
@@ -37,13 +38,14 @@ def lost_by_rule(lengths, seq_len, packing, overlong):
     layout=st.sampled_from(["rows", "varlen"]),
     window=st.integers(1, 20),
     shuffle=st.booleans(),
+    balance=st.sampled_from([None, "attention"]),
     drop_last=st.booleans(),
     seed=st.integers(0, 2**64 - 1),
 )
 @pytest.mark.filterwarnings("ignore:.*tokens were dropped")
 def test_each_token_comes_once_or_is_counted_as_lost(
     lengths, seq_len, batch_size, world_size, accumulate, packing, overlong, layout, window,
-    shuffle, drop_last, seed,
+    shuffle, balance, drop_last, seed,
 ):  # fmt: skip
     corpus = corpus_of(lengths)
     loaders = [
@@ -59,6 +61,7 @@ def test_each_token_comes_once_or_is_counted_as_lost(
             layout=layout,
             window=window,
             shuffle=shuffle,
+            balance=balance,
             drop_last=drop_last,
             seed=seed,
             num_workers=0,
@@ -84,7 +87,7 @@ def test_each_token_comes_once_or_is_counted_as_lost(
     stats = [loader.stats() for loader in loaders]
     total = {
         name: sum(getattr(s, name) for s in stats)
-        for name in ("slots", "tokens", "effective_tokens", "documents", "dropped_tokens",
+        for name in ("bins", "slots", "tokens", "effective_tokens", "documents", "dropped_tokens",
                      "dropped_documents", "truncated_documents", "split_documents",
                      "empty_documents", "dummy_rows")
     }  # fmt: skip
@@ -108,9 +111,18 @@ def test_each_token_comes_once_or_is_counted_as_lost(
     all_pieces_ = [p for rank in batches for batch in rank for p in pieces(batch)]
     assert items == sum(n - 1 for _, _, n in all_pieces_)
 
+    real = [batch for rank in batches for batch in rank if batch.num_tokens]
+    if layout == "rows":
+        assert total["bins"] == sum(len(batch["input_ids"]) for batch in real)
+        assert total["slots"] == sum(np.asarray(batch["input_ids"]).size for batch in real)
+    elif packing != "bucket":
+        assert total["slots"] == total["bins"] * seq_len
+
     # All ranks count the same totals, and each step's items are known to all of them.
     for s in stats:
         assert s.all_ranks == stats[0].all_ranks
+        assert s.all_ranks.bins == total["bins"]
+        assert s.all_ranks.slots == total["slots"]
         assert s.all_ranks.tokens == total["tokens"]
         assert s.all_ranks.effective_tokens == items
         assert s.all_ranks.dropped_tokens == len(missing)
@@ -133,7 +145,7 @@ def test_each_token_comes_once_or_is_counted_as_lost(
 @given(
     lengths=lengths_lists,
     world_size=st.integers(2, 8),
-    packing=st.sampled_from(STRATEGIES),
+    packing=st.sampled_from(STRATEGIES[:-1]),
     shuffle=st.booleans(),
 )
 def test_ranks_together_deliver_the_rows_of_a_single_rank(lengths, world_size, packing, shuffle):
@@ -364,6 +376,7 @@ def test_settings_that_make_no_sense_are_refused():
         {"seq_len": 0},
         {"seq_len": None},
         {"packing": "best"},
+        {"balance": "tokens"},
         {"overlong": "cut"},
         {"layout": "row"},
         {"tail": "drop"},
@@ -434,3 +447,11 @@ def test_an_empty_corpus_gives_no_batches():
     assert list(loader) == []
     assert loader.stats().empty_documents == 1
     assert loader.stats().utilization is None
+
+
+@pytest.mark.parametrize(
+    ("packing", "instead"), [("optimal", "best_fit_decreasing"), ("balanced", "balance=")]
+)
+def test_strategies_for_whole_sets_are_refused_with_what_to_use(packing, instead):
+    with pytest.raises(bf.PlanError, match=f"{packing}.*bf.pack.*{instead}"):
+        bf.DataLoader(corpus_of([4]), seq_len=4, packing=packing)

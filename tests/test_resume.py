@@ -34,7 +34,8 @@ def saved(loader):
     accumulate=st.integers(1, 3),
     drop_last=st.booleans(),
     overlong=st.sampled_from(["split", "truncate", "drop"]),
-    packing=st.sampled_from(["concat", "best_fit_decreasing", "streaming"]),
+    packing=st.sampled_from(["concat", "best_fit_decreasing", "streaming", "bucket"]),
+    balance=st.sampled_from([None, "attention"]),
     stop=st.integers(0, 60),
     stop_again=st.integers(0, 20),
     num_workers=st.sampled_from([0, 1, 4]),
@@ -42,8 +43,8 @@ def saved(loader):
 )
 @pytest.mark.filterwarnings("ignore:.*tokens were dropped", "ignore:.*had no effect")
 def test_resume_equals_no_interruption_over_three_epochs(
-    lengths, batch_size, accumulate, drop_last, overlong, packing, stop, stop_again, num_workers,
-    depth,
+    lengths, batch_size, accumulate, drop_last, overlong, packing, balance, stop, stop_again,
+    num_workers, depth,
 ):  # fmt: skip
     how = {
         "batch_size": batch_size,
@@ -51,6 +52,7 @@ def test_resume_equals_no_interruption_over_three_epochs(
         "drop_last": drop_last,
         "overlong": overlong,
         "packing": packing,
+        "balance": balance,
     }
     reference = make(lengths, **how)
     whole = run(reference, EPOCHS)
@@ -77,27 +79,31 @@ def endless(loader):
         yield from loader
 
 
+@pytest.mark.parametrize("how", [{}, {"balance": "attention"}, {"packing": "bucket"}])
 @pytest.mark.parametrize("shuffle", [True, False])
-def test_resume_after_every_batch(shuffle):
+def test_resume_after_every_batch(shuffle, how):
     lengths = [5, 30, 2, 8, 8, 13, 1, 0, 16, 9, 4, 40]
-    whole = [pieces(b) for b in run(make(lengths, shuffle=shuffle), 2)]
+    how = {"shuffle": shuffle, "batch_size": 2, **how}
+    whole = [pieces(b) for b in run(make(lengths, **how), 2)]
     for stop in range(len(whole)):
-        loader = make(lengths, shuffle=shuffle)
+        loader = make(lengths, **how)
         iterator = endless(loader)
         for _ in range(stop):
             next(iterator)
         state = saved(loader)
-        resumed = make(lengths, shuffle=shuffle, num_workers=2)
+        resumed = make(lengths, **how, num_workers=2)
         resumed.load_state_dict(state)
         iterator = endless(resumed)
         assert [pieces(next(iterator)) for _ in whole[stop:]] == whole[stop:]
 
 
 @pytest.mark.parametrize("accumulate", [1, 2])
+@pytest.mark.parametrize("mode", [{}, {"balance": "attention"}, {"packing": "bucket"}])
 @pytest.mark.filterwarnings("ignore:.*tokens were dropped")
-def test_counts_survive_a_resume(accumulate):
+def test_counts_survive_a_resume(accumulate, mode):
     lengths = [5, 30, 2, 8, 8, 13, 1, 0, 16, 9, 4, 40] * 3
     how = {"overlong": "truncate", "accumulate": accumulate, "drop_last": True, "batch_size": 2}
+    how |= mode
     reference = make(lengths, **how)
     total = len(run(reference, 2))
     for stop in range(total):
@@ -307,6 +313,8 @@ def test_c81_any_ranks_state_serves_every_rank():
         ({"overlong": "drop"}, "overlong"),
         ({"window": 8}, "window"),
         ({"shuffle": False}, "shuffle"),
+        ({"balance": "attention"}, "balance"),
+        ({"packing": "bucket"}, "packing"),
     ],
 )
 def test_c83_a_state_of_another_run_is_refused_with_the_differing_fields(change, field):
@@ -364,6 +372,9 @@ def test_another_global_batch_must_be_asked_for():
         lambda s: s["cursor"].update(epoch=2**62),
         lambda s: s["cursor"].update(epoch="0"),
         lambda s: s["cursor"].update(step_bins=1),
+        lambda s: s["cursor"].update(order_step=1),
+        lambda s: s["cursor"].update(order_phase=1),
+        lambda s: s["cursor"].pop("order_phase"),
         lambda s: s["cursor"].update(step_bins=2**62),
         lambda s: s.update(bins_per_step=0),
         lambda s: s.update(bins_per_step=2**62),

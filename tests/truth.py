@@ -58,6 +58,7 @@ def token_counts(found: Iterable[tuple[int, int, int]]) -> Counter[tuple[int, in
 def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None = None) -> None:
     """Every column of a batch against what its segments say, token by token."""
     config = loader.config
+    width = batch[config.fields[0]].shape[1]  # of a row
     cu = np.asarray(batch.cu_seqlens)
     assert cu.dtype == np.int32
     assert cu[0] == 0
@@ -69,7 +70,7 @@ def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None =
         begin, end = int(cu[s]), int(cu[s + 1])
         n = end - begin
         d, start = int(batch.documents[s]), int(batch.starts[s])
-        row = begin // config.seq_len if config.layout == "rows" else 0
+        row = begin // width if config.layout == "rows" else 0
         ids = np.full(n, config.pad_token_id)
         trained = np.zeros(n, bool)
         number = -1
@@ -100,10 +101,13 @@ def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None =
         dtype = {"document_ids": np.int32, "loss_weights": np.float32}.get(name, np.int64)
         assert column.dtype == dtype
         if config.layout == "rows":
-            assert column.shape == (total // config.seq_len, config.seq_len)
+            assert column.shape == (total // width, width)
         else:
             assert column.shape == (1, total)
         np.testing.assert_array_equal(column.ravel(), want[name].astype(dtype), err_msg=name)
+    if config.layout == "rows":
+        longest = max((n for _, _, n in pieces(batch)), default=1)
+        assert width == (longest if config.packing == "bucket" else config.seq_len)
     assert batch.max_seqlen == np.diff(cu).max()
     assert batch.num_tokens == sum(n for _, _, n in pieces(batch))
     if "labels" in config.fields:

@@ -50,7 +50,7 @@ std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, 
   for (const BinRef& row : spec.rows) {
     const Packing& packing = row.window->packing;
     const auto bin = static_cast<std::size_t>(row.bin);
-    const std::int64_t row_end = at + config.seq_len;
+    const std::int64_t row_end = at + spec.width;
     if (!config.varlen) id = 0;
     for (auto i = packing.bin_offsets[bin]; i < packing.bin_offsets[bin + 1]; ++i) {
       segments.push_back(piece_segment(*row.window, static_cast<std::size_t>(i), at, id++));
@@ -59,7 +59,7 @@ std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, 
     }
     if (config.keep_tail && at < row_end) add_tail(row_end);
   }
-  if (spec.rows.empty()) add_tail(config.keep_tail ? config.seq_len : 1);  // the dummy row
+  if (spec.rows.empty()) add_tail(config.keep_tail ? spec.width : 1);  // the dummy row
   const auto num_rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(spec.rows.size()));
   meta.rows = config.varlen ? 1 : num_rows;
   meta.columns = at / meta.rows;

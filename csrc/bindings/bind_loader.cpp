@@ -111,6 +111,8 @@ void bind_loader(py::module_& m) {
       .def_readonly("batches", &Counts::batches)
       .def_readonly("rank", &Counts::rank)
       .def_readonly("all_ranks", &Counts::global)
+      .def_property_readonly("steps", [](const Counts& c) { return c.evenness.steps; })
+      .def_property_readonly("imbalance", [](const Counts& c) { return c.evenness.imbalance; })
       .def_property_readonly("exposure", &exposure);
   py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
       .def(py::init<int>(), py::arg("num_sources"))

@@ -20,14 +20,15 @@ namespace {
 std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq_len,
                                 const std::string& packing, const std::string& overlong,
                                 std::int64_t buffer, std::int64_t window, bool shuffle,
-                                std::uint64_t seed) {
+                                std::uint64_t seed, bool balance) {
   const auto strategy = parse_strategy(packing);
   if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
   const auto rule = parse_overlong(overlong);
   if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
   const py::gil_scoped_release nogil;
   return std::make_shared<Plan>(
-      std::move(corpus), PlanConfig{seq_len, {*strategy, *rule, buffer}, window, shuffle, seed});
+      std::move(corpus),
+      PlanConfig{seq_len, {*strategy, *rule, buffer}, window, shuffle, seed, balance});
 }
 
 std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
@@ -63,38 +64,45 @@ void bind_plan(py::module_& m) {
   py::class_<Plan, std::shared_ptr<Plan>>(m, "Plan")
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
            py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("window"),
-           py::arg("shuffle"), py::arg("seed"))
+           py::arg("shuffle"), py::arg("seed"), py::arg("balance"))
       .def_property_readonly("epoch_draws", [](const Plan& p) { return p.sampler().epoch_draws(); })
       .def_property_readonly("num_windows", &Plan::num_windows)
       .def("draws", &draws, py::arg("epoch"), py::arg("first"), py::arg("count"))
       .def("window", &window, py::arg("epoch"), py::arg("window"));
 
   py::class_<Cursor>(m, "Cursor")
-      .def(py::init<std::int64_t, std::int64_t, std::int64_t, std::int64_t>(), py::arg("epoch") = 0,
-           py::arg("window") = 0, py::arg("bin") = 0, py::arg("step_bins") = 0)
+      .def(py::init([](std::int64_t epoch, std::int64_t window, std::int64_t bin,
+                       std::int64_t step_bins, std::int64_t order_step, std::int64_t order_phase) {
+             return Cursor{epoch, window, bin, step_bins, {order_step, order_phase}};
+           }),
+           py::arg("epoch") = 0, py::arg("window") = 0, py::arg("bin") = 0,
+           py::arg("step_bins") = 0, py::arg("order_step") = 0, py::arg("order_phase") = 0)
       .def_readonly("epoch", &Cursor::epoch)
       .def_readonly("window", &Cursor::window)
       .def_readonly("bin", &Cursor::bin)
-      .def_readonly("step_bins", &Cursor::step_bins);
+      .def_readonly("step_bins", &Cursor::step_bins)
+      .def_property_readonly("order_step", [](const Cursor& c) { return c.order.step; })
+      .def_property_readonly("order_phase", [](const Cursor& c) { return c.order.phase; });
 
   py::class_<Geometry>(m, "Geometry")
       .def(py::init([](std::int64_t batch_size, std::int64_t world_size, std::int64_t rank,
-                       std::int64_t accumulate, bool drop_last) {
-             return checked({batch_size, world_size, rank, accumulate, drop_last});
+                       std::int64_t accumulate, bool drop_last, bool trim) {
+             return checked({batch_size, world_size, rank, accumulate, drop_last, trim});
            }),
            py::kw_only(), py::arg("batch_size"), py::arg("world_size"), py::arg("rank"),
-           py::arg("accumulate"), py::arg("drop_last"))
+           py::arg("accumulate"), py::arg("drop_last"), py::arg("trim"))
       .def_property_readonly("bins_per_step", &Geometry::bins_per_step);
 
   m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
         py::call_guard<py::gil_scoped_release>());
   m.def("check_cursor", &check, py::arg("plan"), py::arg("cursor"),
         py::call_guard<py::gil_scoped_release>());
-  m.def("settled", &settled, py::arg("plan"), py::arg("cursor"),
+  m.def("settled", &settled, py::arg("plan"), py::arg("cursor"), py::arg("bins_per_step"),
         py::call_guard<py::gil_scoped_release>());
 
   py::class_<Tally>(m, "Tally")
       .def(py::init<>())
+      .def_readwrite("bins", &Tally::bins)
       .def_readwrite("slots", &Tally::slots)
       .def_readwrite("tokens", &Tally::tokens)
       .def_readwrite("effective_tokens", &Tally::effective_tokens)

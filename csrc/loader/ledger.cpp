@@ -16,6 +16,7 @@ void Ledger::add(const Delta& delta, bool is_batch) {
   counts_.batches += is_batch ? 1 : 0;
   counts_.rank += delta.rank;
   counts_.global += delta.global;
+  counts_.evenness += delta.evenness;
   for (const SourceTally& tally : delta.exposure) {
     counts_.exposure[static_cast<std::size_t>(tally.source)] += tally;
   }

@@ -15,6 +15,7 @@ struct Counts {
   Tally rank;
   Tally global;
   std::vector<SourceTally> exposure;  // one a source, all ranks
+  Evenness evenness;
 };
 
 class Ledger {

@@ -9,63 +9,28 @@
 namespace brimful {
 namespace {
 
-std::string place(const Cursor& cursor) {
-  return "epoch " + std::to_string(cursor.epoch) + ", window " + std::to_string(cursor.window) +
-         ", bin " + std::to_string(cursor.bin);
+std::int64_t tokens_of(const BinRef& bin) {
+  const Packing& packing = bin.window->packing;
+  const auto b = static_cast<std::size_t>(bin.bin);
+  std::int64_t tokens = 0;
+  for (std::int64_t i = packing.bin_offsets[b]; i < packing.bin_offsets[b + 1]; ++i) {
+    tokens += packing.lengths[static_cast<std::size_t>(i)];
+  }
+  return tokens;
+}
+
+std::int64_t cost_of(const BinRef& bin) {
+  return bin.window->costs[static_cast<std::size_t>(bin.bin)];
 }
 
 }  // namespace
-
-Geometry checked(const Geometry& g) {
-  const auto at_least_one = [](std::int64_t value, const char* name) {
-    if (value < 1) {
-      throw PlanError(std::string(name) + " is " + std::to_string(value) +
-                      "; it must be at least 1");
-    }
-  };
-  at_least_one(g.batch_size, "batch_size");
-  at_least_one(g.world_size, "world_size");
-  at_least_one(g.accumulate, "accumulate");
-  if (g.rank < 0 || g.rank >= g.world_size) {
-    throw PlanError("rank is " + std::to_string(g.rank) + " but world_size is " +
-                    std::to_string(g.world_size) + "; ranks go from 0 to world_size - 1");
-  }
-  constexpr std::int64_t kMost = std::int64_t{1} << 31;
-  if (g.batch_size > kMost / g.world_size || g.bins_per_batch() > kMost / g.accumulate) {
-    throw PlanError("a step of batch_size x world_size x accumulate = " +
-                    std::to_string(g.batch_size) + " x " + std::to_string(g.world_size) + " x " +
-                    std::to_string(g.accumulate) + " bins is more than 2^31");
-  }
-  return g;
-}
-
-void check(const Plan& plan, const Cursor& c) {
-  // Draws are numbered through all epochs in 64 bits.
-  const std::int64_t most_epochs =
-      (std::int64_t{1} << 62) / std::max<std::int64_t>(1, plan.sampler().epoch_draws());
-  if (c.epoch >= most_epochs) {
-    throw StateError("epoch " + std::to_string(c.epoch) + " is beyond the " +
-                     std::to_string(most_epochs) + " epochs that can be numbered");
-  }
-  if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 ||
-      c.window > plan.num_windows()) {
-    throw StateError("the state's place (" + place(c) + ") does not exist: an epoch has " +
-                     std::to_string(plan.num_windows()) + " windows");
-  }
-  const std::int64_t bins = c.bin == 0 || c.window == plan.num_windows()
-                                ? 0
-                                : plan.window(c.epoch, c.window).packing.num_bins();
-  if (c.bin > bins) {
-    throw StateError("the state's place (" + place(c) + ") does not exist: that window has " +
-                     std::to_string(bins) + " bins");
-  }
-}
 
 Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor)
     : plan_(std::move(plan)), geometry_(checked(geometry)), cursor_(cursor) {
   check(*plan_, cursor_);
   walk_window_ = cursor_.window;
   walk_bin_ = cursor_.bin;
+  walk_order_ = cursor_.order;
   first_bin_ = cursor_.step_bins;
   const bool at_start = cursor_ == Cursor{.epoch = cursor_.epoch};
   if (at_start || gather_step()) return;
@@ -74,6 +39,7 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
   walk_bin_ = 0;
   first_bin_ = 0;
   window_.reset();
+  walk_order_ = {};
   finished_ = false;
 }
 
@@ -87,18 +53,20 @@ std::optional<BatchSpec> Dealer::next() {
   spec.num_items_step = num_items_step_;
   spec.num_items_step_global = num_items_step_global_;
   for (std::int64_t i = begin; i < end; ++i) {
-    const bool own = (i - begin) % geometry_.world_size == geometry_.rank;
+    const bool own = ranks_[static_cast<std::size_t>(i)] == geometry_.rank;
     const BinRef& bin = step_[static_cast<std::size_t>(i)];
     add_bin(bin, step_effective_[static_cast<std::size_t>(i)], own, spec.delta);
     if (own) spec.rows.push_back(bin);
   }
+  add_slots(begin, end, spec);
   if (spec.rows.empty()) spec.delta.rank.dummy_rows += 1;
   const std::int64_t ranks_with_rows = std::min(end - begin, geometry_.world_size);
   spec.delta.global.dummy_rows += geometry_.world_size - ranks_with_rows;
 
   cursor_.step_bins = end;
   if (end == static_cast<std::int64_t>(step_.size())) {
-    cursor_ = {cursor_.epoch, walk_window_, walk_bin_, 0};
+    cursor_ = {cursor_.epoch, walk_window_, walk_bin_, 0, walk_order_};
+    spec.delta.evenness += evenness_;
     step_.clear();
   }
   spec.after = cursor_;
@@ -115,18 +83,20 @@ bool Dealer::gather_step() {
     auto bin = take_bin();
     if (!bin) break;
     const std::int64_t effective = plan_->effective_tokens(*bin->window, bin->bin);
-    // Ranks count from the first bin dealt here; what was dealt before follows the same pattern.
-    const std::int64_t from_first = static_cast<std::int64_t>(step_.size()) - first_bin_;
-    const std::int64_t rank =
-        (from_first % geometry_.world_size + geometry_.world_size) % geometry_.world_size;
-    if (rank == geometry_.rank) num_items_step_ += effective;
     num_items_step_global_ += effective;
     step_effective_.push_back(effective);
     step_.push_back(std::move(*bin));
   }
+  ranks_ = deal_step();
+  for (std::size_t i = 0; i < step_.size(); ++i) {
+    if (ranks_[i] == geometry_.rank) num_items_step_ += step_effective_[i];
+  }
   // What the windows of a half-delivered step lost was counted with its first batch.
   if (first_bin_ > 0) pending_ = {};
   const bool complete = static_cast<std::int64_t>(step_.size()) == geometry_.bins_per_step();
+  evenness_ = {};
+  // A step that an earlier run began had other ranks, perhaps.
+  if (complete && first_bin_ == 0) evenness_ = {.steps = 1, .imbalance = step_imbalance()};
   const bool delivered = static_cast<std::int64_t>(step_.size()) <= first_bin_;
   if (!complete && geometry_.drop_last) drop_rest_of_step();
   first_bin_ = 0;
@@ -134,11 +104,49 @@ bool Dealer::gather_step() {
   return !finished_;
 }
 
+// The rank that each bin of the step goes to. Turns are counted from the first bin dealt here; what
+// was dealt before follows the same pattern.
+std::vector<std::int64_t> Dealer::deal_step() const {
+  const std::int64_t phase = first_bin_ % geometry_.world_size;
+  if (!plan_->config().balance) return deal_in_turn(step_.size(), geometry_.world_size, phase);
+  std::vector<std::int64_t> costs;
+  costs.reserve(step_.size());
+  for (const BinRef& bin : step_) costs.push_back(cost_of(bin));
+  return deal_by_cost(costs, geometry_.world_size, phase);
+}
+
+// Max / mean of the attention work that the ranks have in this step.
+double Dealer::step_imbalance() const {
+  std::vector<double> costs(static_cast<std::size_t>(geometry_.world_size));
+  double all = 0;
+  for (std::size_t i = 0; i < step_.size(); ++i) {
+    const auto cost = static_cast<double>(cost_of(step_[i]));
+    costs[static_cast<std::size_t>(ranks_[i])] += cost;
+    all += cost;
+  }
+  return *std::max_element(costs.begin(), costs.end()) * static_cast<double>(costs.size()) / all;
+}
+
+// Slots of the bins begin .. end of the step, on this rank and on all, and the width of its rows.
+void Dealer::add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const {
+  const std::int64_t seq_len = plan_->config().seq_len;
+  std::vector<std::int64_t> widths(static_cast<std::size_t>(geometry_.world_size),
+                                   geometry_.trim ? 1 : seq_len);  // 1: of a dummy row
+  const auto width = [&](std::int64_t i) -> std::int64_t& {
+    return widths[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(i)])];
+  };
+  for (std::int64_t i = begin; geometry_.trim && i < end; ++i) {
+    width(i) = std::max(width(i), tokens_of(step_[static_cast<std::size_t>(i)]));
+  }
+  for (std::int64_t i = begin; i < end; ++i) spec.delta.global.slots += width(i);
+  spec.width = widths[static_cast<std::size_t>(geometry_.rank)];
+  spec.delta.rank.slots += spec.width * static_cast<std::int64_t>(spec.rows.size());
+}
+
 void Dealer::drop_rest_of_step() {
   for (auto i = static_cast<std::size_t>(cursor_.step_bins); i < step_.size(); ++i) {
     Delta bin;
-    add_bin(step_[i], 0, static_cast<std::int64_t>(i) % geometry_.world_size == geometry_.rank,
-            bin);
+    add_bin(step_[i], 0, ranks_[i] == geometry_.rank, bin);
     pending_.rank.dropped_documents += bin.rank.documents;
     pending_.rank.dropped_tokens += bin.rank.tokens;
     pending_.global.dropped_documents += bin.global.documents;
@@ -156,12 +164,18 @@ std::optional<BinRef> Dealer::take_bin() {
   while (true) {
     if (window_ == nullptr) {
       if (walk_window_ >= plan_->num_windows()) return std::nullopt;
-      window_ = std::make_shared<const WindowPlan>(plan_->window(cursor_.epoch, walk_window_));
+      if (walk_bin_ == 0 && plan_->config().balance) {
+        const std::int64_t step = geometry_.bins_per_step();
+        walk_order_ = {step, (step - static_cast<std::int64_t>(step_.size())) % step};
+      }
+      window_ = std::make_shared<const WindowPlan>(
+          plan_->window(cursor_.epoch, walk_window_, walk_order_));
       if (walk_bin_ == 0) add_losses(*window_);
     }
     if (walk_bin_ < window_->packing.num_bins()) return BinRef{window_, walk_bin_++};
     ++walk_window_;
     walk_bin_ = 0;
+    walk_order_ = {};
     window_.reset();
   }
 }
@@ -199,7 +213,7 @@ void Dealer::add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta&
       static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin)]);
   const auto end =
       static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin) + 1]);
-  Tally tally{.slots = packing.capacity, .effective_tokens = effective};
+  Tally tally{.bins = 1, .effective_tokens = effective};
   for (std::size_t i = begin; i < end; ++i) {
     const std::int64_t begun = packing.starts[i] == 0 ? 1 : 0;
     tally.tokens += packing.lengths[i];
@@ -211,41 +225,6 @@ void Dealer::add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta&
   }
   delta.global += tally;
   if (own) delta.rank += tally;
-}
-
-std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor) {
-  checked(geometry);
-  check(plan, cursor);
-  std::int64_t bins = -cursor.bin - cursor.step_bins;
-  for (std::int64_t w = cursor.window; w < plan.num_windows(); ++w) {
-    bins += plan.window(cursor.epoch, w).packing.num_bins();
-  }
-  const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t per_step = geometry.bins_per_step();
-  const std::int64_t per_batch = geometry.bins_per_batch();
-  if (bins <= 0) return 0;
-  std::int64_t batches = 0;
-  if (cursor.step_bins > 0) {  // the rest of a step begun under another split of it
-    const std::int64_t rest = per_step - cursor.step_bins;
-    if (bins < rest && geometry.drop_last) return 0;
-    batches += ceil_div(std::min(bins, rest), per_batch);
-    bins -= std::min(bins, rest);
-  }
-  batches += bins / per_step * geometry.accumulate;
-  return batches + (geometry.drop_last ? 0 : ceil_div(bins % per_step, per_batch));
-}
-
-Cursor settled(const Plan& plan, const Cursor& cursor) {
-  check(plan, cursor);
-  Cursor at{cursor.epoch, cursor.window, cursor.bin + cursor.step_bins, 0};
-  while (at.window < plan.num_windows()) {
-    const std::int64_t bins = plan.window(at.epoch, at.window).packing.num_bins();
-    if (at.bin <= bins) return at;
-    at.bin -= bins;
-    ++at.window;
-  }
-  at.bin = 0;
-  return at;
 }
 
 }  // namespace brimful

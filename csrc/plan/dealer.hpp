@@ -2,7 +2,9 @@
 // steps of the global batch, and hands out this rank's rows of one micro-batch after the other. All
 // ranks walk the same bins, so counts of the whole step are known without communication.
 //
-// Row j of micro-batch m on rank r is bin `(m * batch_size + j) * world_size + r` of its step.
+// Of each `world_size` consecutive bins of a step every rank gets one, as row j of micro-batch m
+// for number `m * batch_size + j` of them: rank r gets bin r, or, under PlanConfig::balance, the
+// costliest goes to the rank that has the least work so far.
 #pragma once
 
 #include <cstdint>
@@ -10,35 +12,11 @@
 #include <optional>
 #include <vector>
 
+#include "plan/cursor.hpp"
 #include "plan/plan.hpp"
 #include "plan/tally.hpp"
 
 namespace brimful {
-
-// Where delivery stands: the bin at which the current step begins, and how many bins of that step
-// have been delivered, over all ranks. Independent of world size, threads and read-ahead.
-struct Cursor {
-  std::int64_t epoch = 0;
-  std::int64_t window = 0;
-  std::int64_t bin = 0;        // in the window; may equal its number of bins
-  std::int64_t step_bins = 0;  // bins of this step already delivered
-  bool operator==(const Cursor&) const = default;
-};
-
-// How bins become batches. None of this changes the order of bins.
-struct Geometry {
-  std::int64_t batch_size = 1;  // bins a rank and micro-batch
-  std::int64_t world_size = 1;
-  std::int64_t rank = 0;
-  std::int64_t accumulate = 1;  // micro-batches a step
-  bool drop_last = false;       // leave out the last, incomplete step of an epoch, counted
-
-  std::int64_t bins_per_batch() const { return batch_size * world_size; }
-  std::int64_t bins_per_step() const { return batch_size * world_size * accumulate; }
-};
-
-// The same geometry; throws PlanError for one that cannot be.
-Geometry checked(const Geometry& geometry);
 
 struct BinRef {
   std::shared_ptr<const WindowPlan> window;
@@ -48,6 +26,7 @@ struct BinRef {
 // One micro-batch of this rank, and what its delivery adds to the counts.
 struct BatchSpec {
   std::vector<BinRef> rows;                // empty: one dummy row
+  std::int64_t width = 0;                  // tokens of a row, tail included
   Cursor after;                            // the cursor once this batch is delivered
   std::int64_t num_items_step = 0;         // effective tokens of the step on this rank
   std::int64_t num_items_step_global = 0;  // and on all ranks
@@ -71,6 +50,9 @@ class Dealer {
  private:
   bool gather_step();
   std::optional<BinRef> take_bin();
+  void add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const;
+  std::vector<std::int64_t> deal_step() const;
+  double step_imbalance() const;
   void add_losses(const WindowPlan& window);
   void add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta& delta) const;
   void drop_rest_of_step();
@@ -80,23 +62,17 @@ class Dealer {
   Cursor cursor_;                 // where the step being dealt begins, and how much of it is dealt
   std::int64_t walk_window_ = 0;  // where the next bin is taken from
   std::int64_t walk_bin_ = 0;
+  StepOrder walk_order_;        // of that window, once it is there
   std::int64_t first_bin_ = 0;  // bins of the first step that an earlier run delivered
   std::shared_ptr<const WindowPlan> window_;
   std::vector<BinRef> step_;
   std::vector<std::int64_t> step_effective_;
+  std::vector<std::int64_t> ranks_;  // that the bins of the step go to
   std::int64_t num_items_step_ = 0;
   std::int64_t num_items_step_global_ = 0;
-  Delta pending_;  // not yet attached to a batch
+  Evenness evenness_;  // of the step
+  Delta pending_;      // not yet attached to a batch
   bool finished_ = false;
 };
-
-// Throws StateError for a cursor at a place that the plan does not have.
-void check(const Plan& plan, const Cursor& cursor);
-
-// Batches of any one rank from `cursor` to the end of its epoch. Packs lengths, reads no tokens.
-std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor);
-
-// The same place as a cursor at the start of a step, for a change of the global batch.
-Cursor settled(const Plan& plan, const Cursor& cursor);
 
 }  // namespace brimful

@@ -44,6 +44,22 @@ std::vector<std::int64_t> delivery_order(const Packing& packing, const PlanConfi
   return order;
 }
 
+// The attention work of each bin. It fits: a bin's lengths add up to less than 2^31.
+std::vector<std::int64_t> costs_of(const Packing& packing, std::span<const std::int64_t> order) {
+  std::vector<std::int64_t> costs;
+  costs.reserve(order.size());
+  for (const std::int64_t b : order) {
+    const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(b)]);
+    const auto end = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(b) + 1]);
+    std::int64_t cost = 0;
+    for (std::size_t i = begin; i < end; ++i) {
+      cost += std::int64_t{packing.lengths[i]} * packing.lengths[i];
+    }
+    costs.push_back(cost);
+  }
+  return costs;
+}
+
 PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document_length,
                   const PlanConfig& config) {
   if (length == document_length) return PieceKind::kWhole;
@@ -112,7 +128,7 @@ std::int64_t Plan::num_windows() const {
   return draws == 0 ? 0 : (draws - 1) / config_.window + 1;
 }
 
-WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
+WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order) const {
   const std::int64_t first = w * config_.window;
   const auto count =
       static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws() - first));
@@ -136,7 +152,14 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
   }
 
   const Packing packed = pack(lengths, config_.seq_len, config_.packing);
+  std::vector<std::int64_t> order = delivery_order(packed, config_, epoch, w);
+  if (config_.balance && step_order.step > 0) {
+    std::vector<std::int64_t> places = even_steps(costs_of(packed, order), step_order);
+    for (std::int64_t& place : places) place = order[static_cast<std::size_t>(place)];
+    order = std::move(places);
+  }
   WindowPlan plan;
+  plan.costs = costs_of(packed, order);
   Packing& ordered = plan.packing;
   ordered.capacity = packed.capacity;
   ordered.tokens = packed.tokens;
@@ -154,7 +177,7 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w) const {
   plan.kinds.reserve(pieces);
   plan.refs.reserve(pieces);
   std::vector<std::size_t> bin;
-  for (const std::int64_t b : delivery_order(packed, config_, epoch, w)) {
+  for (const std::int64_t b : order) {
     const auto begin = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b)]);
     const auto end = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b) + 1]);
     bin.resize(end - begin);

@@ -11,6 +11,7 @@
 #include "corpus/corpus.hpp"
 #include "plan/packer.hpp"
 #include "plan/sampler.hpp"
+#include "plan/step_order.hpp"
 
 namespace brimful {
 
@@ -18,8 +19,9 @@ struct PlanConfig {
   std::int64_t seq_len = 0;  // capacity of a bin, tokens
   PackOptions packing;
   std::int64_t window = 16384;  // documents packed together
-  bool shuffle = false;         // of documents in an epoch, and of bins in a window
+  bool shuffle = false;         // of documents in an epoch, and of bins (or steps) in a window
   std::uint64_t seed = 0;
+  bool balance = false;  // bins of like cost share a step
 };
 
 // What a piece is of its document.
@@ -35,10 +37,11 @@ struct Loss {
 // order, the pieces of a bin in the order their documents were drawn.
 struct WindowPlan {
   Packing packing;
-  std::vector<PieceKind> kinds;   // [pieces]
-  std::vector<DocumentRef> refs;  // [pieces] where each piece's document lies
-  std::vector<Loss> dropped;      // documents left out whole, in draw order
-  std::vector<Loss> truncated;    // cut ends, in draw order
+  std::vector<PieceKind> kinds;     // [pieces]
+  std::vector<DocumentRef> refs;    // [pieces] where each piece's document lies
+  std::vector<std::int64_t> costs;  // [bins] attention work: the sum of squared piece lengths
+  std::vector<Loss> dropped;        // documents left out whole, in draw order
+  std::vector<Loss> truncated;      // cut ends, in draw order
 };
 
 class Plan {
@@ -51,7 +54,9 @@ class Plan {
   const Sampler& sampler() const { return sampler_; }
 
   std::int64_t num_windows() const;  // of an epoch
-  WindowPlan window(std::int64_t epoch, std::int64_t w) const;
+  // Under `balance`, a window's bins are the same in any step order, and so is each bin; the
+  // default one delivers them as without balance.
+  WindowPlan window(std::int64_t epoch, std::int64_t w, StepOrder order = {}) const;
   // Labels that are not -100 in one bin, from the index and loss masks alone.
   std::int64_t effective_tokens(const WindowPlan& window, std::int64_t bin) const;
 

@@ -5,6 +5,7 @@
 namespace brimful {
 
 Tally& Tally::operator+=(const Tally& other) {
+  bins += other.bins;
   slots += other.slots;
   tokens += other.tokens;
   effective_tokens += other.effective_tokens;
@@ -26,6 +27,12 @@ SourceTally& SourceTally::operator+=(const SourceTally& other) {
   return *this;
 }
 
+Evenness& Evenness::operator+=(const Evenness& other) {
+  steps += other.steps;
+  imbalance += other.imbalance;
+  return *this;
+}
+
 SourceTally& Delta::of_source(int source) {
   const auto at = std::lower_bound(exposure.begin(), exposure.end(), source,
                                    [](const SourceTally& t, int s) { return t.source < s; });
@@ -37,6 +44,7 @@ Delta& Delta::operator+=(const Delta& other) {
   rank += other.rank;
   global += other.global;
   for (const SourceTally& tally : other.exposure) of_source(tally.source) += tally;
+  evenness += other.evenness;
   return *this;
 }
 

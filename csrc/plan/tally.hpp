@@ -7,6 +7,7 @@
 namespace brimful {
 
 struct Tally {
+  std::int64_t bins = 0;
   std::int64_t slots = 0;
   std::int64_t tokens = 0;
   std::int64_t effective_tokens = 0;
@@ -32,12 +33,21 @@ struct SourceTally {
   SourceTally& operator+=(const SourceTally& other);
 };
 
+// Steps delivered whole, and how uneven the work of their ranks was.
+struct Evenness {
+  std::int64_t steps = 0;
+  double imbalance = 0;  // sum over steps of max / mean of the ranks' attention work
+
+  Evenness& operator+=(const Evenness& other);
+};
+
 // What one delivery adds: to this rank's counts, to those of all ranks, and by source (all ranks;
 // only sources that changed, each once).
 struct Delta {
   Tally rank;
   Tally global;
   std::vector<SourceTally> exposure;
+  Evenness evenness;
 
   SourceTally& of_source(int source);
   Delta& operator+=(const Delta& other);

@@ -24,6 +24,14 @@ FIELDS = (
 )
 
 
+# Strategies of bf.pack that are none for a loader, and what serves instead.
+_WHOLE_PLANS = {
+    "optimal": 'Choose "best_fit_decreasing" or "streaming"',
+    "balanced": 'Choose another strategy with balance="attention"',
+}
+PACKINGS = (*(name for name in get_args(Strategy) if name not in _WHOLE_PLANS), "bucket")
+
+
 @dataclass(frozen=True, kw_only=True)
 class LoaderConfig:
     """Settings of a `brimful.DataLoader`. Lengths count stored tokens, which are model positions.
@@ -31,15 +39,20 @@ class LoaderConfig:
     Attributes:
         batch_size: bins of `seq_len` tokens a rank and micro-batch.
         seq_len: capacity of a bin, tokens. Required.
-        packing: "streaming", "best_fit_decreasing", "first_fit_decreasing", "best_fit", "concat"
-            or "pad" (one document a row).
+        packing: "streaming", "best_fit_decreasing", "first_fit_decreasing", "best_fit", "concat",
+            "pad" (one document a row) or "bucket" (one document a row, documents of like length
+            in a step, and a batch as wide as its longest row instead of `seq_len`).
         overlong: what becomes of a document longer than `seq_len`: "split", "truncate", "drop" or
             "error". "concat" cuts wherever a bin is full and needs no rule.
         layout: "rows" gives `[batch_size, seq_len]`; "varlen" the same bins flattened to
             `[1, total]`.
         tail: "keep" or "drop" the unused end of a bin; None keeps it in "rows" and drops it in
             "varlen". "rows" cannot drop it.
-        shuffle: documents are permuted in each epoch and bins in each window.
+        balance: "attention" puts bins of like attention work (the sum of squared document lengths)
+            into one step, so that no rank waits long for another; None leaves bins in their order.
+            The bins are the same, and stay in their window.
+        shuffle: documents are permuted in each epoch and bins in each window (steps, where bins
+            are put into them by work or length).
         seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
         window: documents that are packed together.
         buffer: documents of a window that "streaming" chooses from at a time, up to 2**16.
@@ -63,6 +76,7 @@ class LoaderConfig:
     overlong: str = "split"
     layout: str = "rows"
     tail: str | None = None
+    balance: str | None = None
     shuffle: bool = False
     seed: int = 0
     window: int = 16384
@@ -92,10 +106,17 @@ class LoaderConfig:
         for name in ("shuffle", "drop_last", "pin_memory"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
-        _check_choice("packing", self.packing, get_args(Strategy))
+        if self.packing in _WHOLE_PLANS:
+            raise PlanError(
+                f"packing is {self.packing!r}, which bf.pack has for plans of whole sets of "
+                f"documents; the loader packs one window after the other. "
+                f"{_WHOLE_PLANS[self.packing]}"
+            )
+        _check_choice("packing", self.packing, PACKINGS)
         _check_choice("overlong", self.overlong, get_args(Overlong))
         _check_choice("layout", self.layout, ("rows", "varlen"))
         _check_choice("tail", self.tail, (None, "keep", "drop"))
+        _check_choice("balance", self.balance, (None, "attention"))
         _check_choice("positions", self.positions, ("restart", "continue"))
         if self.layout == "rows" and self.tail == "drop":
             raise PlanError(
@@ -126,6 +147,11 @@ class LoaderConfig:
     def keep_tail(self) -> bool:
         """Whether the unused end of a bin is part of the batch."""
         return self.tail == "keep" or (self.tail is None and self.layout == "rows")
+
+    @property
+    def is_bucket(self) -> bool:
+        """Whether rows are single documents, next to others of like length."""
+        return self.packing == "bucket"
 
     def as_dict(self) -> dict[str, Any]:
         """All settings in effect, by name."""

@@ -105,12 +105,14 @@ class DataLoader:
         self._plan = _core.Plan(
             corpus=self.corpus._native,
             seq_len=self._seq_len,
-            packing=config.packing,
+            packing="pad" if config.is_bucket else config.packing,
             overlong=config.overlong,
             buffer=config.buffer,
             window=config.window,
             shuffle=config.shuffle,
             seed=config.seed % 2**64,
+            # The work of a single document rises with its length: buckets are balance of "pad".
+            balance=config.balance is not None or config.is_bucket,
         )
         self._geometry = _core.Geometry(
             batch_size=config.batch_size,
@@ -118,6 +120,7 @@ class DataLoader:
             rank=config.rank,
             accumulate=config.accumulate,
             drop_last=config.drop_last,
+            trim=config.is_bucket,
         )
         self._layout = _core.Layout(
             fields=list(config.fields),
@@ -248,7 +251,6 @@ class DataLoader:
         return state_module.make_state(
             cursor=cursor,
             bins_per_step=self._geometry.bins_per_step,
-            seq_len=self._seq_len,
             fingerprint=self._fingerprint(),
             counts=self._ledger.counts(),
         )
@@ -312,7 +314,7 @@ class DataLoader:
                     f"{self.config.world_size} x accumulate {self.config.accumulate}). Keep the "
                     f"global batch, or pass allow_batch_change=True"
                 )
-            cursor = _core.settled(self._plan, cursor)
+            cursor = _core.settled(self._plan, cursor, theirs)
         _core.check_cursor(self._plan, cursor)
         return cursor
 
@@ -336,6 +338,8 @@ class DataLoader:
         stats = Stats(
             batches=counts.batches,
             utilization=utilization(rank.tokens, rank.slots),
+            steps=counts.steps,
+            imbalance=counts.imbalance / counts.steps if counts.steps else None,
             bad_documents=0,
             starvation_seconds=None,
             exposure={
@@ -344,10 +348,7 @@ class DataLoader:
             dropped={
                 name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()
             },
-            all_ranks=Totals(
-                bins=everyone.slots // self._seq_len,
-                **{name: getattr(everyone, name) for name in TALLY_FIELDS},
-            ),
+            all_ranks=Totals(**{name: getattr(everyone, name) for name in TALLY_FIELDS}),
             **figures,
         )
         if not lap:

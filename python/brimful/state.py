@@ -17,7 +17,7 @@ from brimful.telemetry import TALLY_FIELDS
 
 VERSION = 1
 
-_CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins")
+_CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins", "order_step", "order_phase")
 _MAX = 2**63 - 1
 
 
@@ -37,6 +37,7 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "buffer": config.buffer if config.packing == "streaming" else None,
         "window": config.window,
         "shuffle": config.shuffle,
+        "balance": config.balance,
         "weights": None if rule is None else [rule.weights[name] for name in corpus.sources],
         "unit": None if rule is None else rule.unit,
         "when_dry": None if rule is None else rule.when_dry,
@@ -51,7 +52,6 @@ def make_state(
     *,
     cursor: _core.Cursor,
     bins_per_step: int,
-    seq_len: int,
     fingerprint: dict[str, Any],
     counts: _core.Counts,
 ) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def make_state(
         "cursor": {name: getattr(cursor, name) for name in _CURSOR_FIELDS},
         "bins_per_step": bins_per_step,
         "fingerprint": fingerprint,
-        "all_ranks": {"bins": all_ranks["slots"] // seq_len, **all_ranks},
+        "all_ranks": all_ranks,
         "exposure": [list(row) for row in counts.exposure],
     }
 

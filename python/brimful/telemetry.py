@@ -12,7 +12,7 @@ class Totals:
     """Counts of all ranks since step 0; they are part of the state and survive a resume.
 
     Attributes:
-        bins: bins delivered, each `seq_len` slots.
+        bins: bins delivered, each `seq_len` slots ("bucket": as many as its batch is wide).
         slots: places in batches, without dummy rows.
         tokens: real tokens delivered.
         effective_tokens: tokens delivered with a label other than -100.
@@ -40,10 +40,17 @@ class Stats:
 
     Attributes:
         batches: batches delivered.
-        slots: places in them: bins x seq_len in either layout, dummy rows not counted.
+        bins: rows of documents in them, dummy rows not counted.
+        slots: places in these: bins x seq_len in either layout ("bucket": bins x the longest row
+            of their batch).
         tokens: real tokens.
         effective_tokens: tokens with a label other than -100.
         utilization: tokens / slots, 0..1; None before the first batch.
+        steps: optimizer steps delivered whole, from their first micro-batch to their last, with as
+            many rows as a step has.
+        imbalance: mean over these of the costliest rank's attention work over that of all ranks on
+            average, the sum of squared document lengths standing for it; 1 is even, and the inverse
+            is the share of time that ranks work at best. None before the first step.
         documents: documents whose first token was delivered.
         dropped_documents: documents left out whole: overlong ones by the rule "drop", and those
             in bins that `drop_last` left out.
@@ -64,10 +71,13 @@ class Stats:
     """
 
     batches: int
+    bins: int
     slots: int
     tokens: int
     effective_tokens: int
     utilization: float | None
+    steps: int
+    imbalance: float | None
     documents: int
     dropped_documents: int
     dropped_tokens: int
@@ -96,6 +106,9 @@ class Stats:
             name: getattr(self, name) - getattr(earlier, name) for name in _ADDITIVE
         }
         changes["utilization"] = utilization(changes["tokens"], changes["slots"])
+        in_all = [stats.steps * (stats.imbalance or 0) for stats in (self, earlier)]
+        steps = changes["steps"]
+        changes["imbalance"] = (in_all[0] - in_all[1]) / steps if steps else None
         return dataclasses.replace(self, **changes)
 
     def summary(self) -> str:
@@ -124,6 +137,7 @@ class Stats:
 
 # What the core counts of batches, and the waits of threads and of the consumer.
 TALLY_FIELDS = (
+    "bins",
     "slots",
     "tokens",
     "effective_tokens",
@@ -142,7 +156,7 @@ SECONDS_FIELDS = (
     "plan_seconds",
     "fill_seconds",
 )
-_ADDITIVE = ("batches", "bad_documents", *TALLY_FIELDS, *SECONDS_FIELDS)
+_ADDITIVE = ("batches", "steps", "bad_documents", *TALLY_FIELDS, *SECONDS_FIELDS)
 
 
 def utilization(tokens: int, slots: int) -> float | None:
