@@ -1,28 +1,23 @@
 // The packers for Python: lengths as an int64 array in, arrays that share the plan's memory out.
 #include <pybind11/numpy.h>
+#include <pybind11/stl.h>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bindings/bindings.hpp"
+#include "bindings/pack_arguments.hpp"
 #include "core/error.hpp"
+#include "plan/lower_bound.hpp"
 #include "plan/packer.hpp"
 
 namespace brimful {
 namespace py = pybind11;
 namespace {
-
-template <class T>
-using Lengths = py::array_t<T, py::array::c_style>;
-
-template <class T>
-std::span<const T> view(const Lengths<T>& lengths) {
-  return {lengths.data(), static_cast<std::size_t>(lengths.size())};
-}
 
 // A property whose array keeps its plan alive and reads the plan's own memory.
 template <class T>
@@ -38,6 +33,34 @@ T known(std::optional<T> parsed, const char* argument, const std::string& name,
         const char* choices) {
   if (parsed) return *parsed;
   throw PlanError(std::string(argument) + "=\"" + name + "\" is unknown: choose " + choices);
+}
+
+PackArguments make_arguments(const std::string& strategy, const std::string& overlong,
+                             std::int64_t buffer, std::optional<std::int64_t> max_segments,
+                             std::int64_t align, std::int64_t min_piece, bool start_token,
+                             std::optional<std::uint64_t> seed,
+                             std::optional<PackArray<std::int64_t>> groups,
+                             std::optional<PackArray<std::int64_t>> resource,
+                             std::int64_t resource_capacity) {
+  PackArguments arguments;
+  arguments.groups = std::move(groups);
+  arguments.resource = std::move(resource);
+  PackOptions& options = arguments.options;
+  options.strategy = known(parse_strategy(strategy), "strategy", strategy,
+                           "\"concat\", \"first_fit_decreasing\", \"best_fit_decreasing\", "
+                           "\"best_fit\", \"streaming\" or \"pad\"");
+  options.overlong = known(parse_overlong(overlong), "overlong", overlong,
+                           "\"split\", \"truncate\", \"drop\" or \"error\"");
+  options.buffer = buffer;
+  options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
+  options.align = align;
+  options.min_piece = min_piece;
+  options.start_token = start_token;
+  options.seed = seed;
+  if (arguments.groups) options.groups = view(*arguments.groups);
+  if (arguments.resource) options.resource = view(*arguments.resource);
+  options.resource_capacity = resource_capacity;
+  return arguments;
 }
 
 }  // namespace
@@ -56,28 +79,34 @@ void bind_packer(py::module_& m) {
       .def_readonly("truncated_documents", &Packing::truncated_documents)
       .def_readonly("split_documents", &Packing::split_documents)
       .def_readonly("empty_documents", &Packing::empty_documents);
+  py::class_<PackArguments>(m, "PackOptions")
+      .def(py::init(&make_arguments), py::kw_only(), py::arg("strategy"), py::arg("overlong"),
+           py::arg("buffer"), py::arg("max_segments"), py::arg("align"), py::arg("min_piece"),
+           py::arg("start_token"), py::arg("seed"), py::arg("groups"), py::arg("resource"),
+           py::arg("resource_capacity"))
+      .def_property_readonly("max_segments",
+                             [](const PackArguments& a) -> std::optional<std::int64_t> {
+                               if (a.options.max_segments == PackOptions::kUnlimited) return {};
+                               return a.options.max_segments;
+                             })
+      .def_property_readonly("align", [](const PackArguments& a) { return a.options.align; })
+      .def_property_readonly("min_piece",
+                             [](const PackArguments& a) { return a.options.min_piece; });
   m.def(
       "pack",
-      [](const Lengths<std::int64_t>& lengths, std::int64_t capacity, const std::string& strategy,
-         const std::string& overlong, std::int64_t buffer) {
-        const Strategy by =
-            known(parse_strategy(strategy), "strategy", strategy,
-                  "\"concat\", \"first_fit_decreasing\", \"best_fit_decreasing\", \"best_fit\", "
-                  "\"streaming\" or \"pad\"");
-        const Overlong rule = known(parse_overlong(overlong), "overlong", overlong,
-                                    "\"split\", \"truncate\", \"drop\" or \"error\"");
+      [](const PackArray<std::int64_t>& lengths, std::int64_t capacity,
+         const PackArguments& arguments) {
         const py::gil_scoped_release unlocked;
-        return std::make_shared<Packing>(pack(view(lengths), capacity, {by, rule, buffer}));
+        return std::make_shared<Packing>(pack(view(lengths), capacity, arguments.options));
       },
-      py::arg("lengths").noconvert(), py::arg("capacity"), py::arg("strategy"), py::arg("overlong"),
-      py::arg("buffer"));
+      py::arg("lengths").noconvert(), py::arg("capacity"), py::arg("options"));
   m.def(
       "lower_bound_bins",
-      [](const Lengths<std::int32_t>& lengths, std::int64_t capacity) {
+      [](const Packing& packing, const PackArguments& arguments) {
         const py::gil_scoped_release unlocked;
-        return lower_bound_bins(view(lengths), capacity);
+        return lower_bound_bins(packing, arguments.options);
       },
-      py::arg("lengths").noconvert(), py::arg("capacity"));
+      py::arg("packing"), py::arg("options"));
 }
 
 }  // namespace brimful

@@ -1,19 +1,15 @@
-// The packers that take documents in the order given. Lengths must be surveyed before; bins and
-// pieces are written to `packing`.
+// The packers that take units in the order given, one at a time. Units must be surveyed before;
+// bins and units are written to `packing`, with sizes for lengths.
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "plan/packer.hpp"
+#include "plan/units.hpp"
 
 namespace brimful {
 
-// Documents end to end, cut where a bin is full.
-void place_end_to_end(std::span<const std::int64_t> lengths, Packing& packing);
-
-// Each piece into the fullest bin with room.
-void place_best_fit(std::span<const std::int64_t> lengths, Overlong overlong,
-                    std::int64_t num_pieces, Packing& packing);
+// Each unit into the fullest bin with room.
+void place_best_fit(const Units& units, std::int64_t num_units, Packing& packing);
 
 }  // namespace brimful

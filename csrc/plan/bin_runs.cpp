@@ -32,9 +32,10 @@ void BinRuns::add(std::int64_t run, PieceGroup each_bin, std::int64_t first_piec
                          .first_bin = to.first_bin,
                          .first_piece = first_piece,
                          .per_bin = static_cast<std::int32_t>(each_bin.count),
-                         .length = each_bin.length});
+                         .size = each_bin.size});
   to.placement = static_cast<std::int64_t>(placements_.size()) - 1;
-  to.free -= static_cast<std::int32_t>(each_bin.count) * each_bin.length;
+  to.pieces += each_bin.count;
+  to.free -= static_cast<std::int32_t>(each_bin.count) * each_bin.size;
 }
 
 void BinRuns::write(const PieceSequence& sequence, Packing& packing) const {
@@ -50,7 +51,7 @@ void BinRuns::write(const PieceSequence& sequence, Packing& packing) const {
     content.clear();
     for (std::int64_t p = runs_[run].placement; p >= 0; p = placements_[p].earlier) {
       content.push_back(placements_[p]);
-      // From here on: the next piece to write.
+      // From here on: the next unit to write.
       Placement& from = content.back();
       from.first_piece += (runs_[run].first_bin - from.first_bin) * from.per_bin;
     }
@@ -61,7 +62,7 @@ void BinRuns::write(const PieceSequence& sequence, Packing& packing) const {
           const auto piece = static_cast<std::size_t>(from.first_piece++);
           packing.documents[out] = sequence.documents[piece];
           if (with_starts) packing.starts[out] = sequence.starts[piece];
-          packing.lengths[out] = from.length;
+          packing.lengths[out] = from.size;
         }
       }
       packing.bin_offsets[++bin] = static_cast<std::int64_t>(out);

@@ -1,4 +1,5 @@
-// pack(): checks, cuts and orders the pieces, and lets the strategy's index place them.
+// pack(): checks and surveys the documents, lets the strategy place the units, and turns these into
+// pieces.
 #include "plan/packer.hpp"
 
 #include <algorithm>
@@ -12,10 +13,13 @@
 #include "plan/arrival.hpp"
 #include "plan/best_fit.hpp"
 #include "plan/bin_runs.hpp"
+#include "plan/concat.hpp"
 #include "plan/first_fit.hpp"
 #include "plan/large.hpp"
+#include "plan/many_sided.hpp"
 #include "plan/pieces.hpp"
 #include "plan/streaming.hpp"
+#include "plan/units.hpp"
 
 namespace brimful {
 namespace {
@@ -42,20 +46,20 @@ auto parse(const Table& table, std::string_view name) {
   return found == table.end() ? std::nullopt : std::optional(found->second);
 }
 
-void place_apart(std::span<const std::int64_t> lengths, Overlong overlong, Packing& packing) {
+void place_apart(const Units& units, Packing& packing) {
   packing.bin_offsets.push_back(0);
-  each_piece(lengths, packing.capacity, overlong,
-             [&](std::int64_t document, std::int64_t start, std::int32_t length) {
-               packing.documents.push_back(document);
-               packing.starts.push_back(start);
-               packing.lengths.push_back(length);
-               packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
-             });
+  units.each([&](const Unit& unit) {
+    packing.documents.push_back(unit.document);
+    packing.starts.push_back(unit.start);
+    packing.lengths.push_back(unit.size);
+    packing.bin_offsets.push_back(static_cast<std::int64_t>(packing.documents.size()));
+  });
 }
 
 template <class Index>
-void place_sequence(Index index, const PieceSequence& sequence, Packing& packing) {
-  BinRuns bins(packing.capacity, sequence.groups.back().length);
+void place_sequence(Index index, const PieceSequence& sequence, const Units& units,
+                    Packing& packing) {
+  BinRuns bins(units.capacity(), sequence.groups.back().size, units.max_segments());
   std::int64_t piece = 0;
   for (const PieceGroup& group : sequence.groups) {
     bins.place(group, piece, index);
@@ -64,39 +68,44 @@ void place_sequence(Index index, const PieceSequence& sequence, Packing& packing
   bins.write(sequence, packing);
 }
 
-void place_decreasing(std::span<const std::int64_t> lengths, Overlong overlong,
-                      std::int64_t num_pieces, Strategy strategy, Packing& packing) {
-  const PieceSequence sequence = decreasing_sequence(lengths, overlong, packing, num_pieces);
-  if (strategy == Strategy::kFirstFitDecreasing) {
-    place_sequence(FirstFitTree(), sequence, packing);
-  } else if (table_pays(packing.capacity, num_pieces)) {
-    place_sequence(BestFitTable(packing.capacity), sequence, packing);
+void place_decreasing(const Units& units, std::int64_t num_units, const PackOptions& options,
+                      Packing& packing) {
+  PieceSequence sequence = decreasing_sequence(units, num_units, packing.split_documents > 0);
+  if (options.seed) shuffle_equal(sequence, *options.seed);
+  if (options.strategy == Strategy::kFirstFitDecreasing) {
+    place_sequence(FirstFitTree(), sequence, units, packing);
+  } else if (table_pays(packing.capacity, num_units)) {
+    place_sequence(BestFitTable(packing.capacity), sequence, units, packing);
   } else {
-    place_sequence(BestFitBuckets(packing.capacity, num_pieces), sequence, packing);
+    place_sequence(BestFitBuckets(packing.capacity, num_units), sequence, units, packing);
   }
 }
 
-void place(std::span<const std::int64_t> lengths, std::int64_t num_pieces,
-           const PackOptions& options, Packing& packing) {
-  if (num_pieces == 0) {
+void place(const Units& units, std::int64_t num_units, const PackOptions& options,
+           Packing& packing) {
+  if (num_units == 0) {
     packing.bin_offsets = {0};
     return;
   }
-  reserve_large(packing.documents, static_cast<std::size_t>(num_pieces));
-  reserve_large(packing.starts, static_cast<std::size_t>(num_pieces));
-  reserve_large(packing.lengths, static_cast<std::size_t>(num_pieces));
-  const Overlong overlong = options.overlong;
+  reserve_large(packing.documents, static_cast<std::size_t>(num_units));
+  reserve_large(packing.starts, static_cast<std::size_t>(num_units));
+  reserve_large(packing.lengths, static_cast<std::size_t>(num_units));
   if (options.strategy == Strategy::kConcat) {
-    place_end_to_end(lengths, packing);
-  } else if (options.strategy == Strategy::kPad) {
-    place_apart(lengths, overlong, packing);
-  } else if (options.strategy == Strategy::kBestFit) {
-    place_best_fit(lengths, overlong, num_pieces, packing);
-  } else if (options.strategy == Strategy::kStreaming) {
-    place_streaming(lengths, overlong, options.buffer, packing);
-  } else {
-    place_decreasing(lengths, overlong, num_pieces, options.strategy, packing);
+    place_end_to_end(units, packing);
+    return;
   }
+  if (options.strategy == Strategy::kPad) {
+    place_apart(units, packing);
+  } else if (options.strategy == Strategy::kStreaming) {
+    place_streaming(units, options.buffer, packing);
+  } else if (units.many_sided()) {
+    place_many_sided(units, num_units, options.strategy, options.seed, packing);
+  } else if (options.strategy == Strategy::kBestFit) {
+    place_best_fit(units, num_units, packing);
+  } else {
+    place_decreasing(units, num_units, options, packing);
+  }
+  units.unfold(packing);
 }
 
 void check_buffer(std::int64_t buffer) {
@@ -115,16 +124,17 @@ std::optional<Overlong> parse_overlong(std::string_view name) { return parse(kOv
 Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
              const PackOptions& options) {
   check_buffer(options.buffer);
+  const Units units(lengths, capacity, options);
   Packing packing;
   packing.capacity = capacity;
-  const std::int64_t num_pieces = survey(lengths, options.strategy, options.overlong, packing);
+  const UnitCounts counts = units.survey(options.strategy, packing);
   const auto too_many = [&] {
     return PlanError("packing " + std::to_string(packing.tokens) + " tokens into bins of " +
-                     std::to_string(capacity) + " takes " + std::to_string(num_pieces) +
+                     std::to_string(capacity) + " takes " + std::to_string(counts.pieces) +
                      " pieces, more than memory holds: raise the capacity or pack fewer documents");
   };
   try {
-    place(lengths, num_pieces, options, packing);
+    place(units, counts.units, options, packing);
   } catch (const std::bad_alloc&) {
     throw too_many();
   } catch (const std::length_error&) {

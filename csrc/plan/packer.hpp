@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -18,7 +19,7 @@ enum class Strategy : std::uint8_t {
   kStreaming,           // arrival order all but kept, each bin filled from a buffer
 };
 
-// What becomes of a document longer than the capacity. kConcat cuts anywhere and needs no rule.
+// What becomes of a document longer than a bin takes. kConcat cuts anywhere and needs no rule.
 enum class Overlong : std::uint8_t { kSplit, kTruncate, kDrop, kError };
 
 std::optional<Strategy> parse_strategy(std::string_view name);
@@ -34,7 +35,7 @@ struct Packing {
   std::int64_t tokens = 0;                // tokens placed
   std::int64_t dropped_documents = 0;     // left out whole, by Overlong::kDrop
   std::int64_t dropped_tokens = 0;        // of dropped documents and cut ends together
-  std::int64_t truncated_documents = 0;   // cut to the capacity, the rest lost
+  std::int64_t truncated_documents = 0;   // cut to what a bin takes, the rest lost
   std::int64_t split_documents = 0;       // in more than one piece, nothing lost
   std::int64_t empty_documents = 0;       // of length 0, skipped
 
@@ -42,17 +43,26 @@ struct Packing {
 };
 
 struct PackOptions {
+  static constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
+
   Strategy strategy = Strategy::kBestFitDecreasing;
   Overlong overlong = Overlong::kSplit;
-  std::int64_t buffer = 256;  // pieces that kStreaming chooses from
+  std::int64_t buffer = 256;               // units that kStreaming chooses from
+  std::int64_t max_segments = kUnlimited;  // most pieces in a bin
+  std::int64_t align = 1;                  // slots of a piece are a multiple of it
+  std::int64_t min_piece = 1;              // fewest tokens in a piece of a document that is cut
+  bool start_token = false;                // each piece takes one slot more
+  std::optional<std::uint64_t> seed = std::nullopt;  // which of equally large units goes where
+  // Documents with the same id are neighbours, and stay together in one bin, in order.
+  std::optional<std::span<const std::int64_t>> groups = std::nullopt;  // [documents]
+  // A second capacity, as hard as the first: a bin's pieces have no more of it together.
+  std::optional<std::span<const std::int64_t>> resource = std::nullopt;  // [documents]
+  std::int64_t resource_capacity = 0;
 };
 
-// Places every document. Throws PlanError for a negative length, a capacity outside 1 .. 2^31-1, a
-// buffer outside 1 .. 2^16, or a document over the capacity under Overlong::kError.
+// Places every document. Throws PlanError for lengths, a capacity, a buffer or constraints that
+// cannot be, and for a document over the capacity under Overlong::kError.
 Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
              const PackOptions& options);
-
-// No packing of these pieces into bins of this capacity can use fewer bins.
-std::int64_t lower_bound_bins(std::span<const std::int32_t> piece_lengths, std::int64_t capacity);
 
 }  // namespace brimful

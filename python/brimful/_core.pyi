@@ -21,6 +21,7 @@ __all__: list[str] = [
     "Layout",
     "Ledger",
     "LoaderTimeout",
+    "PackOptions",
     "Packing",
     "Plan",
     "PlanError",
@@ -164,6 +165,29 @@ class Packing:
     def tokens(self) -> int: ...
     @property
     def truncated_documents(self) -> int: ...
+
+class PackOptions:
+    def __init__(
+        self,
+        *,
+        strategy: str,
+        overlong: str,
+        buffer: typing.SupportsInt | typing.SupportsIndex,
+        max_segments: typing.SupportsInt | typing.SupportsIndex | None,
+        align: typing.SupportsInt | typing.SupportsIndex,
+        min_piece: typing.SupportsInt | typing.SupportsIndex,
+        start_token: bool,
+        seed: typing.SupportsInt | typing.SupportsIndex | None,
+        groups: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+        resource: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
+        resource_capacity: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    @property
+    def align(self) -> int: ...
+    @property
+    def max_segments(self) -> int | None: ...
+    @property
+    def min_piece(self) -> int: ...
 
 class Plan:
     def __init__(
@@ -382,9 +406,7 @@ def find_boundaries(
     store: TokenStore, rule: str, id: typing.SupportsInt | typing.SupportsIndex
 ) -> numpy.typing.NDArray[numpy.int64]: ...
 def hash_words(words: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> int: ...
-def lower_bound_bins(
-    lengths: numpy.typing.NDArray[numpy.int32], capacity: typing.SupportsInt | typing.SupportsIndex
-) -> int: ...
+def lower_bound_bins(packing: Packing, options: PackOptions) -> int: ...
 def open_llmc(path: typing.Any, dtype: str | None) -> TokenStore: ...
 def open_megatron(
     bin: typing.Any, idx: typing.Any, loss: typing.Any | None, unit: str, dtype: str | None
@@ -394,9 +416,7 @@ def open_raw(path: typing.Any, dtype: str) -> TokenStore: ...
 def pack(
     lengths: numpy.typing.NDArray[numpy.int64],
     capacity: typing.SupportsInt | typing.SupportsIndex,
-    strategy: str,
-    overlong: str,
-    buffer: typing.SupportsInt | typing.SupportsIndex,
+    options: PackOptions,
 ) -> Packing: ...
 def read_loss_mask(
     store: TokenStore,

@@ -17,8 +17,9 @@ class PackPlan:
 
     Bin ``b`` holds the pieces ``bin_offsets[b]`` up to ``bin_offsets[b + 1]`` of ``documents``,
     ``starts`` and ``lengths``, in the order in which they were placed (``"streaming"``: in which
-    they were given). Bins are numbered in the order in which they were opened. All lengths and the
-    capacity count tokens.
+    they were given). Bins are numbered in the order in which they were opened. All lengths count
+    tokens of documents; a bin has ``capacity`` slots for tokens, and a piece takes
+    ``length + start_token`` of them, rounded up to a multiple of ``align``.
     """
 
     strategy: str
@@ -32,11 +33,15 @@ class PackPlan:
     lengths: npt.NDArray[np.int32] = field(repr=False)  # [pieces]
     num_tokens: int  # placed in bins
     lower_bound: int  # no packing of these pieces has fewer bins
-    dropped_documents: int  # longer than the capacity, left out whole
+    dropped_documents: int  # too long, or in a group or with a resource too large: left out whole
     dropped_tokens: int  # of dropped documents and of the cut ends of truncated ones
-    truncated_documents: int  # cut to the capacity, the end lost
+    truncated_documents: int  # cut to what a bin takes, the end lost
     split_documents: int  # in more than one piece, nothing lost
     empty_documents: int  # of length 0, in no bin
+    start_tokens: int  # inserted, one in front of each piece; not among num_tokens
+    align: int  # slots of a piece are a multiple of it
+    min_piece: int  # fewest tokens in a piece of a document that was cut
+    max_segments: int | None  # most pieces in a bin
 
     @property
     def num_bins(self) -> int:

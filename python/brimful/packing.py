@@ -1,18 +1,24 @@
 """Packing: document lengths in, bins of pieces out. Pure functions over numpy arrays.
 
-The planning itself is native; this module holds the public names and checks what numpy made of the
-caller's lengths.
+The planning itself is native; this module holds the public names.
 """
 
 from __future__ import annotations
 
-import operator
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
-import numpy as np
 import numpy.typing as npt
 
 from brimful import _core
+from brimful.pack_checks import (
+    as_count,
+    as_flag,
+    as_groups,
+    as_lengths,
+    as_resource,
+    as_seed,
+    check_choice,
+)
 from brimful.pack_plan import PackPlan
 
 Strategy: TypeAlias = Literal[
@@ -28,6 +34,14 @@ def pack(
     strategy: Strategy = "best_fit_decreasing",
     overlong: Overlong = "split",
     buffer: int = 256,
+    seed: int | None = None,
+    max_segments: int | None = None,
+    align: int = 1,
+    min_piece: int = 1,
+    start_token: bool = False,
+    groups: npt.ArrayLike | None = None,
+    resource: npt.ArrayLike | None = None,
+    resource_capacity: int | None = None,
 ) -> PackPlan:
     """Packs documents into as few bins of ``capacity`` tokens as the strategy finds.
 
@@ -46,7 +60,7 @@ def pack(
             - ``"pad"``: each document (or piece of an overlong one) in a bin of its own
 
             Equally long documents go by number, and so do equally full bins.
-        overlong: what becomes of a document longer than the capacity; ``"concat"`` cuts anywhere
+        overlong: what becomes of a document longer than a bin takes; ``"concat"`` cuts anywhere
             and needs no rule.
 
             - ``"split"``: pieces of the capacity and a remainder, each packed like a document
@@ -57,6 +71,28 @@ def pack(
             no use for it. Order is kept: what is placed before a document was given less than
             3 * buffer after it, and fewer than ``buffer`` documents given before it are placed
             after it.
+        seed: any integer of 64 bits; of equally long documents, a random one goes where the first
+            would. The bins hold the same lengths with any seed or none, and other documents. The
+            strategies that go by the order given, all but the decreasing ones, have no use for it.
+        max_segments: most pieces in a bin; None: any number.
+        align: each piece takes a multiple of ``align`` slots of its bin, padding behind it
+            included. It must divide the capacity.
+        min_piece: fewest tokens in a piece of a document that is cut, at most half of what a bin
+            takes of a document. ``"split"``: a shorter remainder takes tokens from the piece before
+            it; ``"concat"`` cuts earlier, or leaves the end of the bin empty. Nothing is lost.
+        start_token: each piece takes one slot more, for a token in front of it, so that a bin takes
+            ``capacity - 1`` tokens of one document. ``plan.lengths`` and ``plan.num_tokens`` go
+            without it; ``plan.start_tokens`` counts them.
+        groups: an id for each document, integers, shape [documents]. Documents with the same id
+            must be neighbours; they stay whole and together in one bin, in order. A group that fits
+            no bin is dropped whole with ``overlong="drop"``, and else a PlanError. ``"concat"``
+            takes no groups. Order and ``buffer`` of ``"streaming"`` are in groups then.
+        resource: a second amount of each document, for example its images: integers, not negative,
+            shape [documents]. All pieces of a bin together have at most ``resource_capacity`` of
+            it. Each piece of a document that is cut counts with the whole amount. A document with
+            more than ``resource_capacity`` is dropped with ``overlong="drop"``, and else a
+            PlanError.
+        resource_capacity: most of the resource in a bin, from 0; given if ``resource`` is.
 
     Returns:
         A PackPlan, the same for the same arguments. Every token is in it once or counted in
@@ -66,24 +102,42 @@ def pack(
 
     Raises:
         PlanError: negative lengths, more than one dimension of lengths, an unknown strategy or
-            rule, a capacity or buffer outside its range, an overlong document under
-            ``overlong="error"``, or more pieces than memory holds.
-        TypeError: lengths, capacity or buffer that are not integers.
+            rule, a number outside its range, a constraint that does not fit the others, arrays that
+            are not one number a document, an overlong document under ``overlong="error"``, a group
+            or a resource that fits no bin, or more pieces than memory holds.
+        TypeError: arrays or numbers that are not integers.
 
     Sources: best fit and first fit decreasing after Johnson et al., "Worst-case performance bounds
     for simple one-dimensional packing algorithms", SIAM J. Comput. 3 (1974); the lower bound is the
     larger of tokens / capacity and Martello and Toth's L2, "Knapsack Problems" (1990), section 8.3.
     """
-    _check_choice("strategy", strategy, get_args(Strategy))
-    _check_choice("overlong", overlong, get_args(Overlong))
-    given = _as_lengths(lengths)
-    packing = _core.pack(
-        given,
-        _as_count("capacity", capacity, "tokens", 2**31 - 1),
+    check_choice("strategy", strategy, get_args(Strategy))
+    check_choice("overlong", overlong, get_args(Overlong))
+    if (resource is None) != (resource_capacity is None):
+        alone, missing = "resource", "resource_capacity"
+        if resource is None:
+            alone, missing = missing, alone
+        raise _core.PlanError(f"{alone} is given without {missing}: give both, or neither")
+    most = 2**63 - 1
+    options = _core.PackOptions(
         strategy=strategy,
         overlong=overlong,
-        buffer=_as_count("buffer", buffer, "documents", 2**16),
+        buffer=as_count("buffer", buffer, "documents", 2**16),
+        max_segments=None
+        if max_segments is None
+        else as_count("max_segments", max_segments, "pieces", most),
+        align=as_count("align", align, "tokens", 2**31 - 1),
+        min_piece=as_count("min_piece", min_piece, "tokens", 2**31 - 1),
+        start_token=as_flag("start_token", start_token),
+        seed=None if seed is None else as_seed(seed),
+        groups=None if groups is None else as_groups(groups),
+        resource=None if resource is None else as_resource(resource),
+        resource_capacity=0
+        if resource_capacity is None
+        else as_count("resource_capacity", resource_capacity, "units", most, least=0),
     )
+    given = as_lengths(lengths)
+    packing = _core.pack(given, as_count("capacity", capacity, "tokens", 2**31 - 1), options)
     return PackPlan(
         strategy=strategy,
         overlong=overlong,
@@ -94,64 +148,14 @@ def pack(
         starts=packing.starts,
         lengths=packing.lengths,
         num_tokens=packing.tokens,
-        lower_bound=_core.lower_bound_bins(packing.lengths, packing.capacity),
+        lower_bound=_core.lower_bound_bins(packing, options),
         dropped_documents=packing.dropped_documents,
         dropped_tokens=packing.dropped_tokens,
         truncated_documents=packing.truncated_documents,
         split_documents=packing.split_documents,
         empty_documents=packing.empty_documents,
+        start_tokens=len(packing.documents) if start_token else 0,
+        align=options.align,
+        min_piece=options.min_piece,
+        max_segments=options.max_segments,
     )
-
-
-def _check_choice(name: str, given: Any, choices: tuple[str, ...]) -> None:
-    if not isinstance(given, str) or given not in choices:
-        found = f'"{given}"' if isinstance(given, str) else repr(given)
-        known = [f'"{choice}"' for choice in choices]
-        raise _core.PlanError(
-            f"{name}={found} is unknown: choose {', '.join(known[:-1])} or {known[-1]}"
-        )
-
-
-def _as_lengths(lengths: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    try:
-        given = np.asarray(lengths)
-    except ValueError as error:
-        raise _core.PlanError(f"lengths is no array of one number a document: {error}") from error
-    if given.ndim != 1:
-        raise _core.PlanError(
-            f"lengths has the shape {given.shape}; one number a document is expected, "
-            f"so one dimension"
-        )
-    if given.size and given.dtype.kind not in "iu":
-        raise TypeError(
-            f"lengths has the dtype {given.dtype}; integers are expected, as they count tokens"
-        )
-    if given.size and given.dtype == np.uint64 and given.max() > np.iinfo(np.int64).max:
-        i = int(given.argmax())
-        raise _core.PlanError(
-            f"document {i} has a length of {given[i]} tokens; at most 2**63 - 1 can be counted"
-        )
-    # The plan keeps it: a view, so that the caller's own array can still be written to.
-    kept = np.ascontiguousarray(given, np.int64).view()
-    kept.flags.writeable = False
-    return kept
-
-
-def _as_count(name: str, value: int, unit: str, most: int) -> int:
-    try:
-        count = _index(value)
-    except TypeError:
-        raise TypeError(
-            f"{name} is {value!r}; a whole number of {unit} is expected, 1 to {most}"
-        ) from None
-    # What fits the core's argument is judged there.
-    if count.bit_length() > 63:
-        raise _core.PlanError(f"{name} is {count} {unit}; it must be from 1 to {most}")
-    return count
-
-
-def _index(number: Any) -> int:
-    """True is a whole number for Python, but no count."""
-    if isinstance(number, bool):
-        raise TypeError("a bool")
-    return operator.index(number)
