@@ -20,6 +20,7 @@ from brimful.mixing import mix
 from brimful.opening import open
 from brimful.pack_plan import PackPlan
 from brimful.packing import pack
+from brimful.padding import Unpadded, repad, unpad
 from brimful.progress import progress
 from brimful.shards import ShardWriter
 from brimful.telemetry import Stats, Totals
@@ -44,10 +45,13 @@ __all__ = [
     "StateError",
     "Stats",
     "Totals",
+    "Unpadded",
     "balance",
     "device",
     "mix",
     "open",
     "pack",
     "progress",
+    "repad",
+    "unpad",
 ]

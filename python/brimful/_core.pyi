@@ -33,14 +33,19 @@ __all__: list[str] = [
     "StateError",
     "Stream",
     "Tally",
+    "TokenRuns",
     "TokenStore",
     "arrow_store",
     "check_cursor",
+    "check_segments",
     "count_batches",
     "device_available",
     "device_why_not",
     "find_boundaries",
+    "find_tokens",
+    "gather_tokens",
     "hash_words",
+    "lay_segments",
     "lower_bound_bins",
     "open_llmc",
     "open_megatron",
@@ -50,6 +55,7 @@ __all__: list[str] = [
     "read_loss_mask",
     "read_structure",
     "read_tokens",
+    "scatter_tokens",
     "settled",
     "with_offsets",
 ]
@@ -188,6 +194,20 @@ class PackOptions:
     def max_segments(self) -> int | None: ...
     @property
     def min_piece(self) -> int: ...
+
+class TokenRuns:
+    @property
+    def cu_seqlens(self) -> numpy.typing.NDArray[numpy.int32]: ...
+    @property
+    def max_seqlen(self) -> int: ...
+    @property
+    def num_tokens(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def width(self) -> int: ...
 
 class Plan:
     def __init__(
@@ -399,13 +419,28 @@ def arrow_store(
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
 def check_cursor(plan: Plan, cursor: Cursor) -> None: ...
+def check_segments(where: TokenRuns, cu_seqlens: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def count_batches(plan: Plan, geometry: Geometry, cursor: Cursor) -> int: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
 def find_boundaries(
     store: TokenStore, rule: str, id: typing.SupportsInt | typing.SupportsIndex
 ) -> numpy.typing.NDArray[numpy.int64]: ...
+def find_tokens(
+    mask: numpy.typing.NDArray[numpy.uint8], multiple: typing.SupportsInt | typing.SupportsIndex
+) -> TokenRuns: ...
+def gather_tokens(
+    where: TokenRuns,
+    padded: numpy.typing.NDArray[numpy.uint8],
+    values: numpy.typing.NDArray[numpy.uint8],
+) -> None: ...
 def hash_words(words: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> int: ...
+def lay_segments(
+    cu_seqlens: numpy.typing.NDArray[numpy.int64],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    width: typing.SupportsInt | typing.SupportsIndex,
+    pad_left: bool,
+) -> TokenRuns: ...
 def lower_bound_bins(packing: Packing, options: PackOptions) -> int: ...
 def open_llmc(path: typing.Any, dtype: str | None) -> TokenStore: ...
 def open_megatron(
@@ -433,6 +468,12 @@ def read_tokens(
     begin: typing.SupportsInt | typing.SupportsIndex,
     count: typing.SupportsInt | typing.SupportsIndex,
 ) -> numpy.ndarray: ...
+def scatter_tokens(
+    where: TokenRuns,
+    values: numpy.typing.NDArray[numpy.uint8],
+    fill: numpy.typing.NDArray[numpy.uint8],
+    padded: numpy.typing.NDArray[numpy.uint8],
+) -> None: ...
 def settled(
     plan: Plan, cursor: Cursor, bins_per_step: typing.SupportsInt | typing.SupportsIndex
 ) -> Cursor: ...
