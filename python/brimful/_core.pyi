@@ -41,6 +41,8 @@ __all__: list[str] = [
     "count_batches",
     "device_available",
     "device_why_not",
+    "dual_bound",
+    "fill_templates",
     "find_boundaries",
     "find_tokens",
     "gather_tokens",
@@ -52,11 +54,14 @@ __all__: list[str] = [
     "open_npy",
     "open_raw",
     "pack",
+    "pack_by_patterns",
+    "price_patterns",
     "read_loss_mask",
     "read_structure",
     "read_tokens",
     "scatter_tokens",
     "settled",
+    "unit_histogram",
     "with_offsets",
 ]
 
@@ -423,6 +428,31 @@ def check_segments(where: TokenRuns, cu_seqlens: numpy.typing.NDArray[numpy.int6
 def count_batches(plan: Plan, geometry: Geometry, cursor: Cursor) -> int: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
+def dual_bound(
+    sizes: numpy.typing.NDArray[numpy.int32],
+    counts: numpy.typing.NDArray[numpy.int64],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    max_items: typing.SupportsInt | typing.SupportsIndex,
+    values: numpy.typing.NDArray[numpy.float64],
+    grid: typing.SupportsInt | typing.SupportsIndex,
+) -> int: ...
+def fill_templates(
+    sizes: numpy.typing.NDArray[numpy.int32],
+    counts: numpy.typing.NDArray[numpy.int64],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    starts: numpy.typing.NDArray[numpy.int64],
+    offsets: numpy.typing.NDArray[numpy.int64],
+    buckets: numpy.typing.NDArray[numpy.int32],
+    copies: numpy.typing.NDArray[numpy.int32],
+    times: numpy.typing.NDArray[numpy.int64],
+    slack: typing.SupportsInt | typing.SupportsIndex,
+) -> tuple[
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int64],
+]: ...
 def find_boundaries(
     store: TokenStore, rule: str, id: typing.SupportsInt | typing.SupportsIndex
 ) -> numpy.typing.NDArray[numpy.int64]: ...
@@ -453,6 +483,29 @@ def pack(
     capacity: typing.SupportsInt | typing.SupportsIndex,
     options: PackOptions,
 ) -> Packing: ...
+def pack_by_patterns(
+    lengths: numpy.typing.NDArray[numpy.int64],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    options: PackOptions,
+    offsets: numpy.typing.NDArray[numpy.int64],
+    items: numpy.typing.NDArray[numpy.int32],
+    copies: numpy.typing.NDArray[numpy.int32],
+    times: numpy.typing.NDArray[numpy.int64],
+) -> Packing: ...
+def price_patterns(
+    sizes: numpy.typing.NDArray[numpy.int32],
+    counts: numpy.typing.NDArray[numpy.int64],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    max_items: typing.SupportsInt | typing.SupportsIndex,
+    values: numpy.typing.NDArray[numpy.float64],
+    groups: numpy.typing.NDArray[numpy.int32],
+    backwards: bool,
+) -> tuple[
+    float,
+    numpy.typing.NDArray[numpy.int64],
+    numpy.typing.NDArray[numpy.int32],
+    numpy.typing.NDArray[numpy.int32],
+]: ...
 def read_loss_mask(
     store: TokenStore,
     begin: typing.SupportsInt | typing.SupportsIndex,
@@ -477,6 +530,11 @@ def scatter_tokens(
 def settled(
     plan: Plan, cursor: Cursor, bins_per_step: typing.SupportsInt | typing.SupportsIndex
 ) -> Cursor: ...
+def unit_histogram(
+    lengths: numpy.typing.NDArray[numpy.int64],
+    capacity: typing.SupportsInt | typing.SupportsIndex,
+    options: PackOptions,
+) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]: ...
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...

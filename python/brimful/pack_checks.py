@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import operator
 from typing import Any
 
@@ -61,6 +62,15 @@ def as_seed(seed: Any) -> int:
     if not -(2**63) <= given < 2**64:
         raise _core.PlanError(f"seed is {given}; an integer of 64 bits is expected")
     return given % 2**64
+
+
+def as_seconds(name: str, value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} is {value!r}; a number of seconds is expected, from 0")
+    seconds = float(value)
+    if not seconds >= 0:
+        raise _core.PlanError(f"{name} is {seconds} seconds; it must be from 0")
+    return seconds
 
 
 def as_flag(name: str, value: Any) -> bool:

@@ -9,20 +9,27 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy.typing as npt
 
-from brimful import _core
+from brimful import _core, optimal
 from brimful.pack_checks import (
     as_count,
     as_flag,
     as_groups,
     as_lengths,
     as_resource,
+    as_seconds,
     as_seed,
     check_choice,
 )
 from brimful.pack_plan import PackPlan
 
 Strategy: TypeAlias = Literal[
-    "concat", "first_fit_decreasing", "best_fit_decreasing", "best_fit", "streaming", "pad"
+    "concat",
+    "first_fit_decreasing",
+    "best_fit_decreasing",
+    "best_fit",
+    "streaming",
+    "optimal",
+    "pad",
 ]
 Overlong: TypeAlias = Literal["split", "truncate", "drop", "error"]
 
@@ -34,6 +41,7 @@ def pack(
     strategy: Strategy = "best_fit_decreasing",
     overlong: Overlong = "split",
     buffer: int = 256,
+    time_limit: float = 1.0,
     seed: int | None = None,
     max_segments: int | None = None,
     align: int = 1,
@@ -56,6 +64,9 @@ def pack(
             - ``"best_fit"``: in the order given, into the fullest bin with room
             - ``"streaming"``: the first document that waits, and those of the ``buffer`` first ones
               that fill the bin exactly, or as nearly as any of them do
+            - ``"optimal"``: linear programs over the lengths, for as long as ``time_limit`` allows
+              and no longer than it takes to prove the number of bins least; never more bins than
+              ``"best_fit_decreasing"``. Needs the extra ``optimal``.
             - ``"concat"``: end to end in the order given, cut wherever a bin is full
             - ``"pad"``: each document (or piece of an overlong one) in a bin of its own
 
@@ -71,6 +82,9 @@ def pack(
             no use for it. Order is kept: what is placed before a document was given less than
             3 * buffer after it, and fewer than ``buffer`` documents given before it are placed
             after it.
+        time_limit: seconds that ``"optimal"`` takes at most, about, beyond those of
+            ``"best_fit_decreasing"``; 0 gives that one's bins. How far it comes depends on the
+            machine: only a plan that was finished before the limit is the same everywhere.
         seed: any integer of 64 bits; of equally long documents, a random one goes where the first
             would. The bins hold the same lengths with any seed or none, and other documents. The
             strategies that go by the order given, all but the decreasing ones, have no use for it.
@@ -95,10 +109,11 @@ def pack(
         resource_capacity: most of the resource in a bin, from 0; given if ``resource`` is.
 
     Returns:
-        A PackPlan, the same for the same arguments. Every token is in it once or counted in
-        ``dropped_tokens``. It costs O(n log n) time at worst and O(n) memory, however large the
-        capacity; ``"streaming"`` costs O(n * buffer * min(capacity, 2**16) / 64) time at worst, and
-        looks at few of the buffer's documents where lengths are many.
+        A PackPlan, the same for the same arguments, but for what ``time_limit`` says. Every token
+        is in it once or counted in ``dropped_tokens``. It costs O(n log n) time at worst and O(n)
+        memory, however large the capacity; ``"streaming"`` costs
+        O(n * buffer * min(capacity, 2**16) / 64) time at worst, and looks at few of the buffer's
+        documents where lengths are many.
 
     Raises:
         PlanError: negative lengths, more than one dimension of lengths, an unknown strategy or
@@ -106,10 +121,14 @@ def pack(
             are not one number a document, an overlong document under ``overlong="error"``, a group
             or a resource that fits no bin, or more pieces than memory holds.
         TypeError: arrays or numbers that are not integers.
+        ModuleNotFoundError: ``"optimal"`` without the extra ``optimal``.
 
     Sources: best fit and first fit decreasing after Johnson et al., "Worst-case performance bounds
     for simple one-dimensional packing algorithms", SIAM J. Comput. 3 (1974); the lower bound is the
     larger of tokens / capacity and Martello and Toth's L2, "Knapsack Problems" (1990), section 8.3.
+    ``"optimal"`` generates columns after Gilmore and Gomory, "A linear programming approach to the
+    cutting-stock problem", Oper. Res. 9 (1961), and its bound is that of Farley, "A note on
+    bounding a class of linear programming problems", Oper. Res. 38 (1990).
     """
     check_choice("strategy", strategy, get_args(Strategy))
     check_choice("overlong", overlong, get_args(Overlong))
@@ -120,7 +139,8 @@ def pack(
         raise _core.PlanError(f"{alone} is given without {missing}: give both, or neither")
     most = 2**63 - 1
     options = _core.PackOptions(
-        strategy=strategy,
+        # What "optimal" begins with.
+        strategy="best_fit_decreasing" if strategy == "optimal" else strategy,
         overlong=overlong,
         buffer=as_count("buffer", buffer, "documents", 2**16),
         max_segments=None
@@ -137,7 +157,13 @@ def pack(
         else as_count("resource_capacity", resource_capacity, "units", most, least=0),
     )
     given = as_lengths(lengths)
-    packing = _core.pack(given, as_count("capacity", capacity, "tokens", 2**31 - 1), options)
+    capacity = as_count("capacity", capacity, "tokens", 2**31 - 1)
+    seconds = as_seconds("time_limit", time_limit)
+    if strategy == "optimal":
+        packing, lower_bound = optimal.pack(given, capacity, options, seconds)
+    else:
+        packing = _core.pack(given, capacity, options)
+        lower_bound = _core.lower_bound_bins(packing, options)
     return PackPlan(
         strategy=strategy,
         overlong=overlong,
@@ -148,7 +174,7 @@ def pack(
         starts=packing.starts,
         lengths=packing.lengths,
         num_tokens=packing.tokens,
-        lower_bound=_core.lower_bound_bins(packing, options),
+        lower_bound=lower_bound,
         dropped_documents=packing.dropped_documents,
         dropped_tokens=packing.dropped_tokens,
         truncated_documents=packing.truncated_documents,
