@@ -6,16 +6,14 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
 from typer.testing import CliRunner
 
 import brimful as bf
-from brimful.cli import pack
 from brimful.cli.app import app
-from brimful.packing import Strategy
 
 LENGTHS = np.random.default_rng(5).integers(0, 200, 120)
 
@@ -135,101 +133,6 @@ def test_inspect_fits_the_terminal(shards: Path) -> None:
     assert_fits(result.stdout)
     for word in ("megatron", "int32", f"{LENGTHS.sum():,}"):
         assert word in result.stdout
-
-
-def test_pack_is_what_the_packer_says(shards: Path) -> None:
-    report = run_json("pack", shards, "--seq-len", 128)
-    assert (report["documents"], report["tokens"]) == (len(LENGTHS), LENGTHS.sum())
-    rows = {row["strategy"]: row for row in report["strategies"]}
-    assert set(rows) == set(get_args(Strategy)) - {"optimal"}
-    for strategy in rows:
-        plan = bf.pack(LENGTHS, 128, strategy=strategy)
-        assert rows[strategy]["bins"] == plan.num_bins
-        assert rows[strategy]["utilization"] == plan.utilization
-        assert rows[strategy]["split_documents"] == plan.split_documents
-        assert rows[strategy]["over_lower_bound"] == plan.num_bins / plan.lower_bound
-    assert rows["pad"]["bins"] == (-(-LENGTHS // 128)).sum()
-
-
-@pytest.mark.parametrize(
-    ("overlong", "counter", "lost"),
-    [
-        ("truncate", "truncated_documents", (LENGTHS - 128).clip(0).sum()),
-        ("drop", "dropped_documents", LENGTHS[LENGTHS > 128].sum()),
-    ],
-)
-def test_pack_counts_what_each_rule_loses(
-    shards: Path, overlong: str, counter: str, lost: int
-) -> None:
-    report = run_json("pack", shards, "--seq-len", 128, "--overlong", overlong)
-    for row in report["strategies"]:
-        if row["strategy"] != "concat":
-            assert row[counter] == (LENGTHS > 128).sum()
-            assert row["lost_tokens"] == lost
-            assert row["split_documents"] == 0
-
-
-def test_pack_refuses_by_rule(shards: Path) -> None:
-    assert_one_line_error(run("pack", shards, "--seq-len", 16, "--overlong", "error"), "16")
-    assert_one_line_error(run("pack", shards, "--seq-len", 16, "--overlong", "x"), "overlong")
-
-
-def test_pack_reads_lengths_from_text_and_npy(tmp_path: Path) -> None:
-    np.save(tmp_path / "lengths.npy", LENGTHS.astype(np.uint16))
-    (tmp_path / "lengths.txt").write_text("\n".join(map(str, LENGTHS)))
-    reports = [run_json("pack", tmp_path / f"lengths.{s}", "--seq-len", 64) for s in ("npy", "txt")]
-    for report in reports:
-        assert report["kind"] == "document lengths"
-        assert report["tokens"] == LENGTHS.sum()
-    bins = [[row["bins"] for row in report["strategies"]] for report in reports]
-    assert bins[0] == bins[1]
-
-
-def test_pack_reads_a_npy_of_tokens_when_told(tmp_path: Path) -> None:
-    np.save(tmp_path / "tokens.npy", np.full((3, 50), 7, np.uint16))
-    report = run_json("pack", tmp_path / "tokens.npy", "--seq-len", 64, "--format", "npy")
-    assert (report["kind"], report["documents"], report["tokens"]) == ("token shards", 3, 150)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("a.txt", b"1 2 three"), ("a.txt", b"\xff\xfe"), ("a.txt", b"1 -2"), ("a.npy", b"no numpy")],
-)
-def test_pack_names_a_file_that_holds_no_lengths(tmp_path: Path, name: str, content: bytes) -> None:
-    (tmp_path / name).write_bytes(content)
-    assert_one_line_error(run("pack", tmp_path / name, "--seq-len", 8))
-
-
-@pytest.mark.parametrize(
-    "array",
-    [np.zeros((2, 2), np.int64), np.zeros(3), np.array([2**63], np.uint64), np.array([None])],
-    ids=["matrix", "floats", "too large", "objects"],
-)
-def test_pack_refuses_arrays_that_are_no_lengths(tmp_path: Path, array: Any) -> None:
-    np.save(tmp_path / "a.npy", array)
-    assert_one_line_error(run("pack", tmp_path / "a.npy", "--seq-len", 8), "a.npy")
-
-
-@pytest.mark.parametrize("lengths", [[], [0, 0]], ids=["none", "empty"])
-def test_pack_of_nothing(tmp_path: Path, lengths: list[int]) -> None:
-    np.save(tmp_path / "a.npy", np.array(lengths, np.int64))
-    report = run_json("pack", tmp_path / "a.npy", "--seq-len", 8)
-    assert {row["utilization"] for row in report["strategies"]} == {None}
-    assert run("pack", tmp_path / "a.npy", "--seq-len", 8).exit_code == 0
-
-
-@pytest.mark.parametrize("overlong", ["split", "truncate", "drop"])
-def test_pack_fits_the_terminal_at_any_size(tmp_path: Path, overlong: str) -> None:
-    np.save(tmp_path / "a.npy", np.tile(LENGTHS, 12_000))
-    result = run("pack", tmp_path / "a.npy", "--seq-len", 64, "--overlong", overlong)
-    assert result.exit_code == 0
-    path, rest = result.stdout.split("\n", 1)  # a path is printed as it is
-    assert str(tmp_path) in path
-    assert_fits(rest)
-
-
-def test_pack_compares_the_strategies_that_there_are() -> None:
-    assert set(pack.STRATEGIES) == set(get_args(Strategy)) - {"optimal"}
 
 
 def test_bench_measures_both_loaders(shards: Path) -> None:

@@ -131,7 +131,7 @@ def _by_source(distribution: Distribution) -> list[str]:
     groups = sorted(distribution.by_source, key=lambda group: -group.tokens)[:_MOST_SOURCES]
     rows = [
         [
-            textwrap.shorten(str(group.source), _NAME_WIDTH, placeholder="..."),
+            _shortened(str(group.source)),
             *_shares(group, total),
             *_fate_cells(group),
         ]
@@ -140,6 +140,11 @@ def _by_source(distribution: Distribution) -> list[str]:
     lines = ["Documents by source, most tokens first:", *_table(["source", *_HEAD], rows)]
     left = len(distribution.by_source) - len(groups)
     return [*lines, f"  and {left:,} more, in distribution().by_source"] if left else lines
+
+
+def _shortened(name: str) -> str:
+    """The end of a long name, which tells paths apart."""
+    return name if len(name) <= _NAME_WIDTH else "..." + name[3 - _NAME_WIDTH :]
 
 
 def _shares(group: DocumentGroup, total: DocumentGroup) -> list[str]:

@@ -153,26 +153,48 @@ def inspect(
 @app.command()
 def pack(
     data: Annotated[
-        str,
+        list[str],
         typer.Argument(
             metavar="DATA",
-            help="Token shards, or document lengths: a .txt, one a line, or a .npy.",
+            help="Token shards, a folder of save_to_disk, or lengths: a .txt, one a line, or a "
+            ".npy. Each DATA is a source.",
         ),
     ],
     seq_len: SeqLen,
     overlong: Overlong = "split",
+    strategy: Annotated[
+        str, typer.Option(help="The strategy to report on in detail.")
+    ] = "streaming",
+    world_size: Annotated[
+        int, typer.Option(metavar="N", help="Ranks that share a step.", min=1)
+    ] = 8,
+    batch_size: Annotated[
+        int, typer.Option(metavar="N", help="Rows of a rank in a step.", min=1)
+    ] = 8,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Draw it: a .png, .svg, .pdf or .html.")
+    ] = None,
     format: Format = None,
     dtype: Dtype = None,
     eos: Eos = None,
     json: Json = False,
 ) -> None:
-    """Compare packing strategies and plain padding on your documents.
+    """Compare packing strategies and padding on your documents.
 
     A .npy is read as lengths, unless --format npy says that it holds tokens.
     """
+    from brimful.cli.compare import Ranks
     from brimful.cli.pack import run
 
-    run(Source(data, format, dtype, eos), seq_len=seq_len, overlong=overlong, json=json)
+    run(
+        [Source(path, format, dtype, eos) for path in data],
+        seq_len=seq_len,
+        overlong=overlong,
+        strategy=strategy,
+        ranks=Ranks(world_size, batch_size),
+        plot=plot,
+        json=json,
+    )
 
 
 @app.command()

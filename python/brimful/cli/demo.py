@@ -16,9 +16,10 @@ from rich.console import Console
 
 import brimful as bf
 from brimful.cli.bench import machine
+from brimful.cli.compare import Ranks, compare
 from brimful.cli.histogram import length_histogram, print_histogram
 from brimful.cli.meter import Measured
-from brimful.cli.pack import NOTES, compare, print_comparison
+from brimful.cli.pack import notes, print_comparison
 from brimful.cli.stdlib import Shards, standard_library, write_shards
 from brimful.cli.text import brief, count, duration, make_console, percent, print_path, print_table
 from brimful.extras import require
@@ -72,8 +73,10 @@ def _steps(console: Console, folder: Path, config: DemoConfig) -> None:
     print_histogram(console, length_histogram(lengths))
 
     _heading(console, 3, f"Pack into bins of {count(config.seq_len)} tokens")
-    print_comparison(console, compare(lengths, config.seq_len), corpus.num_tokens)
-    console.print(f"\n{NOTES}")
+    ranks = Ranks(batch_size=config.batch_size)
+    comparisons, _ = compare(lengths, config.seq_len, ranks=ranks)
+    print_comparison(console, comparisons, corpus.num_tokens)
+    console.print(f"\n{notes(comparisons, ranks)}")
 
     _heading(console, 4, "Feed a training step, beside torch's DataLoader")
     _race(console, corpus, config)

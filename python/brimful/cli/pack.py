@@ -1,107 +1,48 @@
-"""`brimful pack`: all packing strategies in one table, on real lengths."""
+"""`brimful pack`: all ways to lay documents into rows in one table, and what one of them does to
+long and short documents.
+"""
 
 from __future__ import annotations
 
 import json as jsonlib
-import time
-from dataclasses import asdict, dataclass
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-import brimful as bf
+from brimful.cli.compare import BUCKET, STRATEGIES, Comparison, Ranks, compare
+from brimful.cli.lengths import read_source
 from brimful.cli.source import Source
 from brimful.cli.text import count, duration, make_console, percent, print_path, print_table
-from brimful.packing import Overlong, Strategy
-
-STRATEGIES: tuple[Strategy, ...] = (
-    "streaming",
-    "best_fit_decreasing",
-    "first_fit_decreasing",
-    "best_fit",
-    "concat",
-    "pad",
-)
-LENGTH_FILES = (".txt", ".npy")
-NOTES = """\
-bound: no packing of the same pieces needs fewer bins.
-concat cuts documents anywhere, the others only those longer than a bin.
-pad: one document a bin, the rest of it padding.
-time: of the plan alone, the quickest of three."""
+from brimful.pack_checks import check_choice
+from brimful.plots import check_target, draw
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One way to lay documents into rows. Times in seconds, everything else a count."""
-
-    strategy: str
-    bins: int
-    utilization: float | None
-    over_lower_bound: float | None
-    split_documents: int
-    truncated_documents: int
-    dropped_documents: int
-    lost_tokens: int
-    seconds: float
-
-    @property
-    def cut_documents(self) -> int:
-        """Documents that no row holds whole, though something of them is there."""
-        return self.split_documents + self.truncated_documents
-
-
-def read_lengths(path: Path) -> NDArray[np.int64]:
-    """Document lengths from a .txt (integers between blanks) or a one-dimensional integer .npy."""
-    try:
-        if path.suffix == ".npy":
-            lengths = np.load(path, allow_pickle=False)
-        else:
-            lengths = np.array([int(word) for word in path.read_text().split()], np.int64)
-    except (ValueError, EOFError, OverflowError) as error:
-        raise bf.FormatError(f"{path}: no file of document lengths: {error}") from None
-    if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
-        raise bf.FormatError(
-            f"{path}: document lengths must be a one-dimensional array of integers, "
-            f"found {lengths.dtype} of shape {lengths.shape}"
-        )
-    if lengths.dtype == np.uint64 and len(lengths) and lengths.max() > np.iinfo(np.int64).max:
-        raise bf.FormatError(f"{path}: a length of {lengths.max()} tokens does not fit 64 bits")
-    result: NDArray[np.int64] = lengths.astype(np.int64)
-    return result
-
-
-def compare(
-    lengths: NDArray[np.int64], seq_len: int, *, overlong: str = "split"
-) -> list[Comparison]:
-    """Every strategy on lengths [documents]; the time is the quickest of three."""
-    return [_compare_one(lengths, seq_len, strategy, overlong) for strategy in STRATEGIES]
-
-
-def _compare_one(
-    lengths: NDArray[np.int64], seq_len: int, strategy: Strategy, overlong: str
-) -> Comparison:
-    quickest = float("inf")
-    for _ in range(3):
-        began = time.perf_counter()
-        plan = bf.pack(lengths, seq_len, strategy=strategy, overlong=cast(Overlong, overlong))
-        quickest = min(quickest, time.perf_counter() - began)
-    return Comparison(
-        strategy,
-        plan.num_bins,
-        plan.utilization,
-        plan.num_bins / plan.lower_bound if plan.lower_bound else None,
-        plan.split_documents,
-        plan.truncated_documents,
-        plan.dropped_documents,
-        plan.dropped_tokens,
-        quickest,
+def notes(comparisons: Sequence[Comparison], ranks: Ranks) -> str:
+    """What the columns of the table mean, in lines of 79 characters at most."""
+    size, world = count(ranks.batch_size), count(ranks.world_size)
+    balanced = [c.balanced_imbalance for c in comparisons if c.balanced_imbalance is not None]
+    most = math.ceil(100 * max(balanced, default=1)) / 100
+    evened = f"; bf.balance makes it {most:.2f} or less" if balanced else ""
+    lines = (
+        "bound: no packing of the same pieces needs fewer bins.",
+        "concat cuts documents anywhere, the others only those longer than a bin.",
+        "pad: one document a bin, the rest of it padding. "
+        f"{BUCKET}: the same rows sorted by length, {size} a batch as wide as its longest row.",
+        "time: of the plan alone, the quickest of three.",
+        "imbalance: attention work of a step's busiest rank over the mean of its ranks, for "
+        f"{world} ranks with {size} rows each, in the order of the documents{evened}.",
     )
+    return "\n".join(textwrap.fill(line, 79, break_on_hyphens=False) for line in lines)
 
 
-def print_comparison(console: Console, comparisons: list[Comparison], tokens: int) -> None:
+def print_comparison(console: Console, comparisons: Sequence[Comparison], tokens: int) -> None:
     """The table of `brimful pack`; tokens: of all documents, for the share that is lost."""
     print_table(
         console,
@@ -109,60 +50,93 @@ def print_comparison(console: Console, comparisons: list[Comparison], tokens: in
             "strategy",
             "bins",
             "bins /\nbound",
-            "utilization",
+            "utili-\nzation",
             "cut or\ndropped",
             "tokens\nlost",
             "time",
+            "imba-\nlance",
         ],
         [
             [
                 c.strategy,
                 count(c.bins),
-                "-" if c.over_lower_bound is None else f"{c.over_lower_bound:.4f}",
+                _ratio(c.over_lower_bound, 4),
                 percent(c.utilization),
                 count(c.cut_documents + c.dropped_documents),
                 percent(c.lost_tokens / tokens if tokens else None) if c.lost_tokens else "0",
                 duration(c.seconds),
+                _ratio(c.imbalance, 2),
             ]
             for c in comparisons
         ],
     )
 
 
+def _ratio(value: float | None, digits: int) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def run(
-    source: Source,
+    sources: Sequence[Source],
     *,
     seq_len: int,
     overlong: str,
+    strategy: str,
+    ranks: Ranks,
+    plot: Path | None,
     json: bool,
 ) -> None:
-    """Prints the comparison for shards or a file of lengths, as a table or as JSON."""
-    path = Path(source.data)
-    if path.suffix in LENGTH_FILES and path.is_file() and source.format is None:
-        lengths = read_lengths(path)
-        kind = "document lengths"
-    else:
-        lengths = source.open().lengths
-        kind = "token shards"
-    comparisons = compare(lengths, seq_len, overlong=overlong)
-    tokens = int(lengths.sum())
+    """Prints the comparison as a table or as JSON, and draws it where a file for it is named.
+
+    Each source is one of the plan's; `strategy` is the one whose report is printed.
+    """
+    check_choice("strategy", strategy, STRATEGIES)
+    if plot is not None:
+        check_target(plot)  # before all the packing
+    given = [read_source(source) for source in sources]
+    lengths = np.concatenate([part.values for part in given])
+    names = np.repeat([part.data for part in given], [len(part.values) for part in given])
+    comparisons, left_out = compare(lengths, seq_len, overlong=overlong, ranks=ranks)
+    if plot is not None:
+        draw([c.plan for c in comparisons if c.strategy != BUCKET], plot)
     if json:
         report = {
-            "data": source.data,
-            "kind": kind,
+            "data": [part.as_dict() for part in given],
             "documents": len(lengths),
-            "tokens": tokens,
+            "tokens": int(lengths.sum()),
             "seq_len": seq_len,
             "overlong": overlong,
-            "strategies": [asdict(c) for c in comparisons],
+            **asdict(ranks),
+            "strategies": [{**c.as_dict(), **_distribution(c, names)} for c in comparisons],
+            "left_out": [asdict(left) for left in left_out],
+            "plot": None if plot is None else str(plot),
         }
         print(jsonlib.dumps(report, indent=2))
         return
     console = make_console()
-    print_path(console, "", source.data, f" ({kind})")
+    for part in given:
+        print_path(console, "", part.data, f" ({part.kind})")
     console.print(
-        f"{count(len(lengths))} documents, {count(tokens)} tokens, into bins of {count(seq_len)}, "
-        f"overlong: {overlong}\n"
+        f"{count(len(lengths))} documents, {count(int(lengths.sum()))} tokens, into bins of "
+        f"{count(seq_len)}, overlong: {overlong}\n"
     )
-    print_comparison(console, comparisons, tokens)
-    console.print(f"\n{NOTES}")
+    print_comparison(console, comparisons, int(lengths.sum()))
+    console.print(f"\n{notes(comparisons, ranks)}")
+    for left in left_out:
+        console.print(f"{left.strategy} is left out: {left.reason}", markup=False)
+    for c in comparisons:
+        if c.strategy == strategy:
+            sourced = names if len(given) > 1 else None
+            console.print()
+            console.print(c.plan.report(sourced), markup=False, soft_wrap=True)
+    if plot is not None:
+        print_path(console, "\nplot: ", plot)
+
+
+def _distribution(comparison: Comparison, names: NDArray[Any]) -> dict[str, Any]:
+    """For JSON; bucketed rows hold the same pieces as those of plain padding."""
+    fields = asdict(comparison.plan.distribution(names))
+    for name, value in fields.items():
+        if isinstance(value, np.ndarray):
+            fields[name] = value.tolist()
+    return {"distribution": fields}

@@ -1,0 +1,62 @@
+"""The DATA of `brimful pack`: document lengths from shards, a saved dataset or a file of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import brimful as bf
+from brimful.arrow import is_saved_dataset
+from brimful.cli.source import Source
+
+LENGTH_FILES = (".txt", ".npy")
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Document lengths of one DATA argument, int64 [documents]."""
+
+    data: str
+    kind: str
+    values: NDArray[np.int64]
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "data": self.data,
+            "kind": self.kind,
+            "documents": len(self.values),
+            "tokens": int(self.values.sum()),
+        }
+
+
+def read_lengths(path: Path) -> NDArray[np.int64]:
+    """Document lengths from a .txt (integers between blanks) or a one-dimensional integer .npy."""
+    try:
+        if path.suffix == ".npy":
+            lengths = np.load(path, allow_pickle=False)
+        else:
+            lengths = np.array([int(word) for word in path.read_text().split()], np.int64)
+    except (ValueError, EOFError, OverflowError) as error:
+        raise bf.FormatError(f"{path}: no file of document lengths: {error}") from None
+    if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
+        raise bf.FormatError(
+            f"{path}: document lengths must be a one-dimensional array of integers, "
+            f"found {lengths.dtype} of shape {lengths.shape}"
+        )
+    if lengths.dtype == np.uint64 and len(lengths) and lengths.max() > np.iinfo(np.int64).max:
+        raise bf.FormatError(f"{path}: a length of {lengths.max()} tokens does not fit 64 bits")
+    result: NDArray[np.int64] = lengths.astype(np.int64)
+    return result
+
+
+def read_source(source: Source) -> Lengths:
+    """Lengths of shards or of a saved dataset, or out of a file of lengths."""
+    path = Path(source.data)
+    if path.suffix in LENGTH_FILES and path.is_file() and source.format is None:
+        return Lengths(source.data, "document lengths", read_lengths(path))
+    kind = "dataset" if is_saved_dataset(path) else "token shards"
+    return Lengths(source.data, kind, source.open().lengths)
