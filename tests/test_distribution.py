@@ -122,6 +122,43 @@ def test_the_total_says_what_the_plan_says(
     )
 
 
+@given(
+    st.lists(st.integers(0, 40), max_size=40),
+    st.sampled_from(["split", "truncate", "drop"]),
+    st.sampled_from([s for s in STRATEGIES if s != "concat"]),
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "align": st.sampled_from([1, 2, 4]),
+            "start_token": st.booleans(),
+            "max_segments": st.integers(1, 4),
+            "seed": st.integers(0, 9),
+        },
+    ),
+    st.sampled_from(["pairs", "resource", "least piece", "none"]),
+)
+def test_constraints_change_nothing_in_what_is_told(
+    lengths: list[int], overlong: Overlong, strategy: Strategy, given_: dict[str, Any], more: str
+) -> None:
+    n = len(lengths)
+    if more == "pairs":
+        overlong = "drop"
+        given_ = {**given_, "groups": np.arange(n) // 2}
+    elif more == "resource":
+        overlong = "drop"
+        given_ = {**given_, "resource": np.arange(n) % 5, "resource_capacity": 3}
+    elif more == "least piece":
+        given_ = {**given_, "min_piece": 5}
+    plan = bf.pack(lengths, 16, strategy=strategy, overlong=overlong, **given_)
+    distribution = plan.distribution()
+    check_group(distribution.total, plan, np.arange(n))
+    assert added(distribution.by_length) == counts(distribution.total)
+    assert distribution.total.dropped_documents == plan.dropped_documents
+    assert distribution.total.split_documents == plan.split_documents
+    assert distribution.total.dropped_tokens == plan.dropped_tokens
+    assert plan.report()
+
+
 def sum_of_lost_labels(plan: bf.PackPlan) -> int:
     """Labels of lost tokens: all of a dropped document's, each token of a truncated one's end."""
     return plan.dropped_tokens - plan.dropped_documents
@@ -226,6 +263,9 @@ def test_the_report_tells_who_loses_what() -> None:
     assert "172 placed, 2 lost at cuts" in split
     assert "pieces/document 1 to 2, 1.1 on average" in split
     assert "sees all earlier ones" in bf.pack(lengths, 32).report()
+    started = " ".join(bf.pack(lengths, 16, start_token=True).report().split())
+    # 20 = 15 + 5 and 30 = 15 + 15.
+    assert "every placed token has one: 22 start tokens" in started
 
 
 def test_the_report_shows_the_largest_of_many_sources() -> None:

@@ -21,6 +21,7 @@ constexpr std::int64_t kMostTokens = std::numeric_limits<std::int32_t>::max();
 // The first byte from `begin` on that is `value`, or `end`.
 std::int64_t find_byte(std::span<const std::uint8_t> bytes, std::int64_t begin, std::int64_t end,
                        std::uint8_t value) {
+  if (begin == end) return end;  // of an empty mask there may be no address
   const std::uint8_t* from = bytes.data() + begin;
   const void* found = std::memchr(from, value, static_cast<std::size_t>(end - begin));
   return found == nullptr ? end : begin + (static_cast<const std::uint8_t*>(found) - from);

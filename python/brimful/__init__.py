@@ -15,6 +15,7 @@ from brimful.balance import Balance, balance
 from brimful.batch import Batch
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.distribution import Distribution
 from brimful.loader import DataLoader
 from brimful.mixing import mix
 from brimful.opening import open
@@ -34,6 +35,7 @@ __all__ = [
     "Corpus",
     "DataLoader",
     "DeviceError",
+    "Distribution",
     "FormatError",
     "LoaderConfig",
     "LoaderTimeout",

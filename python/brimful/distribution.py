@@ -58,17 +58,19 @@ class DocumentGroup:
 
     @property
     def labels(self) -> int:
-        """Effective tokens before packing: a document's first token is predicted by nothing."""
+        """Effective tokens before packing: without a start token in front of it, a document's first
+        token is predicted by nothing.
+        """
         return self.tokens - (self.documents - self.empty_documents)
 
     @property
     def placed_labels(self) -> int:
-        """Effective tokens in the bins: the first token of each piece is predicted by nothing."""
+        """Effective tokens in the bins: the first one of a piece has no label."""
         return self.placed_tokens - self.pieces
 
     @property
     def labels_lost_to_cuts(self) -> int:
-        """Each piece of a document after its first has one label less."""
+        """Without start tokens, each piece of a document after its first has one label less."""
         return self.pieces - self.placed_documents
 
 

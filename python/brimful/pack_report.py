@@ -39,7 +39,7 @@ def write(plan: PackPlan, distribution: Distribution) -> str:
         lines += [
             *_line("documents/bin", _spread(distribution.bins_by_pieces)),
             *_line("pieces/document", _spread(distribution.documents_by_pieces)),
-            *_line("labels", _labels(total)),
+            *_line("labels", _labels(plan, total)),
             *_line("left context", _context(total)),
         ]
     if distribution.by_length:
@@ -97,7 +97,12 @@ def _spread(counts: npt.NDArray[np.int64]) -> str:
     return f"{values[0]:,} to {values[-1]:,}, {mean:,.1f} on average"
 
 
-def _labels(total: DocumentGroup) -> str:
+def _labels(plan: PackPlan, total: DocumentGroup) -> str:
+    if plan.start_tokens:
+        return (
+            f"every placed token has one: {plan.start_tokens:,} start tokens, one in front of each "
+            "piece, predict the first ones"
+        )
     cuts = total.labels_lost_to_cuts
     lost = total.labels - total.placed_labels - cuts
     reasons = [(cuts, "lost at cuts"), (lost, "lost with their tokens")]

@@ -95,7 +95,9 @@ def run(
         check_target(plot)  # before all the packing
     given = [read_source(source) for source in sources]
     lengths = np.concatenate([part.values for part in given])
-    names = np.repeat([part.data for part in given], [len(part.values) for part in given])
+    # As objects: arrays of text hold a whole name for each document.
+    named = np.array([part.data for part in given], object)
+    names = np.repeat(named, [len(part.values) for part in given])
     comparisons, left_out = compare(lengths, seq_len, overlong=overlong, ranks=ranks)
     if plot is not None:
         draw([c.plan for c in comparisons if c.strategy != BUCKET], plot)
