@@ -3,15 +3,17 @@
 // cut that would leave a piece shorter than the least is made earlier or not at all.
 #pragma once
 
+#include <cstdint>
+
 #include "plan/packer.hpp"
 #include "plan/units.hpp"
 
 namespace brimful {
 
-// Counts pieces, in as many steps as there are documents and bins that are not filled by one alone,
-// and fills the counter of split documents.
-UnitCounts survey_end_to_end(const Units& units, Packing& packing);
-
+// Units must be surveyed before. Fills the counter of split documents too.
 void place_end_to_end(const Units& units, Packing& packing);
+
+// Pieces that it gives, in no more steps than there are documents and bins shared by some of them.
+std::int64_t count_end_to_end(const Units& units);
 
 }  // namespace brimful

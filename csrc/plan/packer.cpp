@@ -129,8 +129,10 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
   packing.capacity = capacity;
   const UnitCounts counts = units.survey(options.strategy, packing);
   const auto too_many = [&] {
+    const std::int64_t pieces =
+        options.strategy == Strategy::kConcat ? count_end_to_end(units) : counts.pieces;
     return PlanError("packing " + std::to_string(packing.tokens) + " tokens into bins of " +
-                     std::to_string(capacity) + " takes " + std::to_string(counts.pieces) +
+                     std::to_string(capacity) + " takes " + std::to_string(pieces) +
                      " pieces, more than memory holds: raise the capacity or pack fewer documents");
   };
   try {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "plan/concat.hpp"
 #include "plan/large.hpp"
 
 namespace brimful {
@@ -91,8 +90,8 @@ UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
       drop(i, i + 1, packing);
       continue;
     }
-    if (concat || grouped()) continue;
-    if (length <= payload) {
+    if (grouped()) continue;
+    if (length <= payload || concat) {
       counts.pieces += length > 0;
     } else if (rule_.overlong() == Overlong::kSplit) {
       counts.pieces += (length - 1) / payload + 1;
@@ -109,9 +108,9 @@ UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
     }
   }
   counts.units = counts.pieces;
-  if (concat) counts = survey_end_to_end(*this, packing);
   if (grouped()) counts = survey_groups(packing);
   packing.tokens = seen - packing.dropped_tokens;
+  if (concat && counts.units > 0) counts.units += packing.tokens / payload;
   return counts;
 }
 

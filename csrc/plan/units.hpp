@@ -48,7 +48,8 @@ class Units {
   }
 
   // Checks all lengths and constraints and fills the counters of `packing`. Throws as pack() does.
-  // Under Strategy::kConcat the pieces are those that it cuts.
+  // Strategy::kConcat cuts where it places: its pieces are documents here, and its units as many as
+  // there are pieces without constraints, or a little more.
   UnitCounts survey(Strategy strategy, Packing& packing) const;
 
   // Calls f(const Unit&) for each unit, in arrival order. survey() must have been called.
@@ -60,10 +61,13 @@ class Units {
       });
       return;
     }
-    const auto documents = static_cast<std::int64_t>(lengths_.size());
-    if (rule_.exact() && resource_.empty()) {
+    // Copies, as the compiler cannot know that f leaves the members alone.
+    const PieceRule rule = rule_;
+    const std::span<const std::int64_t> lengths = lengths_;
+    const auto documents = static_cast<std::int64_t>(lengths.size());
+    if (rule.exact() && resource_.empty()) {
       for (std::int64_t document = 0; document < documents; ++document) {
-        rule_.each_piece(lengths_[at(document)], [&](std::int64_t start, std::int64_t length) {
+        rule.each_piece(lengths[at(document)], [&](std::int64_t start, std::int64_t length) {
           f(Unit{document, start, length, static_cast<std::int32_t>(length), 1, 0});
         });
       }
@@ -72,8 +76,8 @@ class Units {
     for (std::int64_t document = 0; document < documents; ++document) {
       const std::int64_t resource = resource_of(document);
       if (resource > resource_capacity_) continue;  // dropped
-      rule_.each_piece(lengths_[at(document)], [&](std::int64_t start, std::int64_t length) {
-        f(Unit{document, start, length, rule_.size(length), 1, resource});
+      rule.each_piece(lengths[at(document)], [&](std::int64_t start, std::int64_t length) {
+        f(Unit{document, start, length, rule.size(length), 1, resource});
       });
     }
   }
