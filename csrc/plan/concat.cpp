@@ -86,7 +86,7 @@ void place_end_to_end(const Units& units, Packing& packing) {
     packing.lengths.insert(packing.lengths.end(), many, static_cast<std::int32_t>(length));
     auto piece = static_cast<std::int64_t>(packing.starts.size());
     for (std::int64_t bin = 0; bin < bins; ++bin) {
-      if (bin > 0) packing.bin_offsets.push_back(piece++);
+      if (bin > 0) packing.bin_offsets.push_back(++piece);
       packing.starts.push_back(start + bin * length);
     }
   };

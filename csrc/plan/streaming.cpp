@@ -2,6 +2,7 @@
 #include "plan/streaming.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "plan/open_bins.hpp"
@@ -105,7 +106,7 @@ class StreamingPacker {
     if (candidates_.empty()) return false;
     chosen_.clear();
     sums_.best_subset(chosen_);
-    if (static_cast<std::int64_t>(chosen_.size()) > free_.pieces) {
+    if (static_cast<std::int64_t>(chosen_.size()) > free_.pieces && !choose_largest()) {
       counted_.reset(target, free_.pieces);
       list_candidates([&](std::int64_t size) { return counted_.add(rounded(size)); });
       chosen_.clear();
@@ -113,6 +114,24 @@ class StreamingPacker {
     }
     take_chosen();
     return true;
+  }
+
+  // Where pieces are scarce beside slots, the largest units are the best choice: as many as there
+  // may be, if they fit together.
+  bool choose_largest() {
+    list_candidates([](std::int64_t) { return true; });
+    const auto size_of = [this](std::int64_t item) { return waiting_[candidates_[at(item)]].size; };
+    chosen_.resize(candidates_.size());
+    std::iota(chosen_.begin(), chosen_.end(), std::int64_t{0});
+    const auto end = chosen_.begin() + free_.pieces;
+    std::nth_element(chosen_.begin(), end, chosen_.end(), [&](std::int64_t a, std::int64_t b) {
+      return size_of(a) != size_of(b) ? size_of(a) > size_of(b) : a < b;
+    });
+    chosen_.erase(end, chosen_.end());
+    std::sort(chosen_.begin(), chosen_.end());
+    std::int64_t slots = 0;
+    for (const std::int64_t item : chosen_) slots += size_of(item);
+    return slots <= free_.slots;
   }
 
   // The units that fit, oldest first, as long as more(size) says so.

@@ -8,7 +8,7 @@
 namespace brimful {
 namespace {
 
-constexpr std::uint16_t kNoSum = 0xfffe;  // one more is still a number
+constexpr std::uint8_t kNoSum = 0xfe;  // one more is still a number
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
@@ -28,11 +28,11 @@ BRIMFUL_HOT void or_shifted(const std::uint64_t* from, std::uint64_t* to, std::s
 bool test(const std::uint64_t* row, std::int64_t i) { return (row[i / 64] >> (i % 64) & 1) != 0; }
 
 // to[s] = min(from[s], from[s - size] + 1), for the sums below `sums`.
-BRIMFUL_HOT void fewest_with(const std::uint16_t* from, std::uint16_t* to, std::size_t sums,
+BRIMFUL_HOT void fewest_with(const std::uint8_t* from, std::uint8_t* to, std::size_t sums,
                              std::size_t size) {
   std::copy(from, from + size, to);
   for (std::size_t s = size; s < sums; ++s) {
-    const auto with = static_cast<std::uint16_t>(from[s - size] + 1);
+    const auto with = static_cast<std::uint8_t>(from[s - size] + 1);
     to[s] = std::min(from[s], with);
   }
 }
@@ -91,7 +91,7 @@ void SubsetSums::best_subset(std::vector<std::int64_t>& items) const {
 
 void CountedSums::reset(std::int64_t target, std::int64_t most) {
   target_ = target;
-  most_ = static_cast<std::uint16_t>(std::min<std::int64_t>(most, kNoSum - 1));
+  most_ = static_cast<std::uint8_t>(std::min<std::int64_t>(most, kNoSum - 1));
   stride_ = at(target) + 1;
   sizes_.clear();
   if (table_.size() < stride_) table_.resize(stride_);

@@ -33,10 +33,10 @@ class SubsetSums {
 };
 
 // The same with at most some number of items: row r of a table holds the fewest of the first r
-// items that have each sum. It costs 16 bits a sum where SubsetSums takes one.
+// items that have each sum. It costs 8 bits a sum where SubsetSums takes one.
 class CountedSums {
  public:
-  // Forgets the items. Subsets have at most `most` of them.
+  // Forgets the items. Subsets have at most `most` of them, and never more than 253.
   void reset(std::int64_t target, std::int64_t most);
   // Adds an item of 1 .. target; returns whether more may follow: not when the target is a sum, or
   // the table has become as large as it may.
@@ -46,14 +46,14 @@ class CountedSums {
  private:
   static constexpr std::size_t kMostEntries = 1 << 24;  // 256 items at the largest target
 
-  std::uint16_t* row(std::size_t r) { return table_.data() + r * stride_; }
-  const std::uint16_t* row(std::size_t r) const { return table_.data() + r * stride_; }
+  std::uint8_t* row(std::size_t r) { return table_.data() + r * stride_; }
+  const std::uint8_t* row(std::size_t r) const { return table_.data() + r * stride_; }
 
   std::int64_t target_ = 0;
-  std::uint16_t most_ = 0;
+  std::uint8_t most_ = 0;
   std::size_t stride_ = 0;
   std::vector<std::int64_t> sizes_;  // of the items
-  std::vector<std::uint16_t> table_;
+  std::vector<std::uint8_t> table_;
 };
 
 }  // namespace brimful
