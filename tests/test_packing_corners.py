@@ -1,5 +1,7 @@
 """Input at which a packer could turn quadratic, or take memory by the capacity."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -62,3 +64,45 @@ def test_no_document_and_one_document(strategy: Strategy, capacity: int) -> None
 def test_more_pieces_than_memory_holds_is_an_error(strategy: Strategy) -> None:
     with pytest.raises(bf.PlanError, match="takes 1000000000000000000 pieces, more than memory"):
         bf.pack([10**18], 1, strategy=strategy)
+
+
+def constraints(documents: int) -> list[dict[str, Any]]:
+    generator = np.random.default_rng(6)
+    groups: dict[str, Any] = {"groups": np.arange(documents) // 3, "overlong": "drop"}
+    amounts: dict[str, Any] = {
+        "resource": generator.integers(0, 9, documents),
+        "resource_capacity": 16,
+    }
+    rare = {"resource": np.equal(amounts["resource"], 8).astype(int), "resource_capacity": 1}
+    return [
+        {"max_segments": 3},
+        {"max_segments": 1000},
+        groups,
+        {**groups, "max_segments": 7},
+        amounts,
+        {**rare, "seed": 1},
+        {**groups, **amounts},
+    ]
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("corner", [name for name in corners() if name != "one long document"])
+def test_corner_is_packed_under_constraints(corner: str, strategy: Strategy) -> None:
+    lengths, capacity = corners()[corner]
+    lengths = lengths[:: N // 10_000]
+    for given in constraints(len(lengths)):
+        if strategy == "concat" and "groups" in given:
+            continue
+        plan = bf.pack(lengths, capacity, strategy=strategy, **given)
+        assert plan.num_tokens + plan.dropped_tokens == lengths.sum()
+        assert plan.num_tokens == plan.lengths.sum(dtype=np.int64)
+        assert plan.dropped_tokens == 0 or "groups" in given
+        assert plan.lower_bound <= plan.num_bins
+        if not plan.num_bins:
+            continue
+        firsts = plan.bin_offsets[:-1]
+        assert np.add.reduceat(plan.lengths, firsts, dtype=np.int64).max() <= capacity
+        assert np.diff(plan.bin_offsets).max() <= given.get("max_segments", N)
+        if "resource" in given:
+            used = np.add.reduceat(np.asarray(given["resource"])[plan.documents], firsts)
+            assert used.max() <= given["resource_capacity"]

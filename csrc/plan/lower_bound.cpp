@@ -6,6 +6,7 @@
 #include "plan/lower_bound.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "plan/piece_rule.hpp"
@@ -14,54 +15,68 @@
 namespace brimful {
 namespace {
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return a == 0 ? 0 : (a - 1) / b + 1; }
-
-std::int64_t bound_by_resource(const Packing& packing, std::span<const std::int64_t> resource,
-                               std::int64_t capacity) {
-  unsigned __int128 total = 0;
-  for (const std::int64_t document : packing.documents) {
-    total += static_cast<std::uint64_t>(resource[static_cast<std::size_t>(document)]);
-  }
-  if (total == 0) return 0;
-  return static_cast<std::int64_t>((total - 1) / static_cast<std::uint64_t>(capacity)) + 1;
+std::int64_t ceil_div(unsigned __int128 a, std::int64_t b) {
+  if (a == 0) return 0;
+  return static_cast<std::int64_t>((a - 1) / static_cast<std::uint64_t>(b)) + 1;
 }
 
-// A unit's pieces are neighbours in their bin.
-std::vector<std::int32_t> sizes_of_groups(const Packing& packing, const PieceRule& rule,
-                                          std::span<const std::int64_t> groups) {
+// What units take of one side of a bin, which has `capacity` of it.
+std::int64_t bound(const std::vector<std::int64_t>& taken, std::int64_t capacity) {
+  if (capacity > std::numeric_limits<std::int32_t>::max()) {
+    unsigned __int128 total = 0;
+    for (const std::int64_t amount : taken) total += static_cast<std::uint64_t>(amount);
+    return ceil_div(total, capacity);
+  }
   std::vector<std::int32_t> sizes;
-  const auto group_of = [&](std::int64_t piece) {
-    return groups[static_cast<std::size_t>(packing.documents[static_cast<std::size_t>(piece)])];
-  };
+  sizes.reserve(taken.size());
+  for (const std::int64_t amount : taken) {
+    if (amount > 0) sizes.push_back(static_cast<std::int32_t>(amount));
+  }
+  return lower_bound_bins(sizes, capacity);
+}
+
+// What each unit takes of a bin, by take(piece). A group's pieces are neighbours in their bin.
+template <class Take>
+std::vector<std::int64_t> taken_by_units(const Packing& packing, const PackOptions& options,
+                                         Take&& take) {
+  std::vector<std::int64_t> taken;
+  std::int64_t group = 0;
   for (std::size_t bin = 1; bin < packing.bin_offsets.size(); ++bin) {
-    const std::int64_t begin = packing.bin_offsets[bin - 1];
-    for (std::int64_t piece = begin; piece < packing.bin_offsets[bin]; ++piece) {
-      if (piece == begin || group_of(piece) != group_of(piece - 1)) sizes.push_back(0);
-      sizes.back() += rule.size(packing.lengths[static_cast<std::size_t>(piece)]);
+    const auto begin = static_cast<std::size_t>(packing.bin_offsets[bin - 1]);
+    const auto end = static_cast<std::size_t>(packing.bin_offsets[bin]);
+    for (std::size_t piece = begin; piece < end; ++piece) {
+      const auto document = static_cast<std::size_t>(packing.documents[piece]);
+      const bool joins = options.groups && piece > begin && (*options.groups)[document] == group;
+      if (options.groups) group = (*options.groups)[document];
+      if (!joins) taken.push_back(0);
+      taken.back() += take(piece);
     }
   }
-  return sizes;
+  return taken;
 }
 
 }  // namespace
 
 std::int64_t lower_bound_bins(const Packing& packing, const PackOptions& options) {
   const PieceRule rule(packing.capacity, options);
-  std::int64_t best = 0;
-  if (options.groups) {
-    best = lower_bound_bins(sizes_of_groups(packing, rule, *options.groups), packing.capacity);
-  } else if (rule.exact()) {
-    best = lower_bound_bins(packing.lengths, packing.capacity);
+  const auto pieces = static_cast<std::uint64_t>(packing.documents.size());
+  std::int64_t best = ceil_div(pieces, options.max_segments);
+  if (rule.exact() && !options.groups) {
+    best = std::max(best, lower_bound_bins(packing.lengths, packing.capacity));
   } else {
-    std::vector<std::int32_t> sizes(packing.lengths.size());
-    std::transform(packing.lengths.begin(), packing.lengths.end(), sizes.begin(),
-                   [&](std::int32_t length) { return rule.size(length); });
-    best = lower_bound_bins(sizes, packing.capacity);
+    const auto slots = [&](std::size_t piece) { return rule.size(packing.lengths[piece]); };
+    best = std::max(best, bound(taken_by_units(packing, options, slots), packing.capacity));
   }
-  const auto pieces = static_cast<std::int64_t>(packing.documents.size());
-  best = std::max(best, ceil_div(pieces, options.max_segments));
+  if (options.groups && options.max_segments < PackOptions::kUnlimited) {
+    const auto one = [](std::size_t) { return 1; };
+    best = std::max(best, bound(taken_by_units(packing, options, one), options.max_segments));
+  }
   if (options.resource) {
-    best = std::max(best, bound_by_resource(packing, *options.resource, options.resource_capacity));
+    const auto resource = [&](std::size_t piece) {
+      return (*options.resource)[static_cast<std::size_t>(packing.documents[piece])];
+    };
+    best = std::max(best,
+                    bound(taken_by_units(packing, options, resource), options.resource_capacity));
   }
   return best;
 }

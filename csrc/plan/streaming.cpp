@@ -101,8 +101,12 @@ class StreamingPacker {
     const auto rounded = [&](std::int64_t size) {
       return step == 1 ? size : std::min(target, (size + step - 1) / step);
     };
+    if (pieces_are_scarce() && choose_largest()) {
+      take_chosen();
+      return true;
+    }
     sums_.reset(target);
-    list_candidates([&](std::int64_t size) { return !sums_.add(rounded(size)); });
+    list_candidates([&](std::int64_t size) { return sums_.add(rounded(size)); });
     if (candidates_.empty()) return false;
     chosen_.clear();
     sums_.best_subset(chosen_);
@@ -116,33 +120,40 @@ class StreamingPacker {
     return true;
   }
 
-  // Where pieces are scarce beside slots, the largest units are the best choice: as many as there
-  // may be, if they fit together.
+  // As many units as there may be, of the usual size, leave slots free.
+  bool pieces_are_scarce() const {
+    const auto waiting = static_cast<std::int64_t>(count());
+    return free_.pieces < waiting && free_.pieces * slots_ < free_.slots * waiting;
+  }
+
+  // The largest units are the best choice, as many as there may be, if they fit together.
   bool choose_largest() {
-    list_candidates([](std::int64_t) { return true; });
+    list_candidates([](std::int64_t) { return Take::kYes; });
     const auto size_of = [this](std::int64_t item) { return waiting_[candidates_[at(item)]].size; };
     chosen_.resize(candidates_.size());
     std::iota(chosen_.begin(), chosen_.end(), std::int64_t{0});
-    const auto end = chosen_.begin() + free_.pieces;
-    std::nth_element(chosen_.begin(), end, chosen_.end(), [&](std::int64_t a, std::int64_t b) {
-      return size_of(a) != size_of(b) ? size_of(a) > size_of(b) : a < b;
-    });
-    chosen_.erase(end, chosen_.end());
-    std::sort(chosen_.begin(), chosen_.end());
+    if (static_cast<std::int64_t>(chosen_.size()) > free_.pieces) {
+      const auto end = chosen_.begin() + free_.pieces;
+      std::nth_element(chosen_.begin(), end, chosen_.end(), [&](std::int64_t a, std::int64_t b) {
+        return size_of(a) != size_of(b) ? size_of(a) > size_of(b) : a < b;
+      });
+      chosen_.erase(end, chosen_.end());
+      std::sort(chosen_.begin(), chosen_.end());
+    }
     std::int64_t slots = 0;
     for (const std::int64_t item : chosen_) slots += size_of(item);
-    return slots <= free_.slots;
+    return !chosen_.empty() && slots <= free_.slots;
   }
 
-  // The units that fit, oldest first, as long as more(size) says so.
-  template <class More>
-  void list_candidates(More&& more) {
+  // The units that fit and that take(size) does not refuse, oldest first.
+  template <class F>
+  void list_candidates(F&& take) {
     candidates_.clear();
     for (std::size_t i = oldest_; i < waiting_.size(); ++i) {
-      const std::int64_t size = waiting_[i].size;
-      if (size > free_.slots) continue;
-      candidates_.push_back(i);
-      if (!more(size)) return;
+      if (waiting_[i].size > free_.slots) continue;
+      const Take answer = take(waiting_[i].size);
+      if (answer != Take::kNo) candidates_.push_back(i);
+      if (answer == Take::kLast) return;
     }
   }
 

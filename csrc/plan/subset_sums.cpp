@@ -39,8 +39,16 @@ BRIMFUL_HOT void fewest_with(const std::uint8_t* from, std::uint8_t* to, std::si
 
 }  // namespace
 
+void Copies::reset(std::int64_t target) {
+  target_ = target;
+  for (const std::int64_t size : sizes_) copies_[at(size)] = 0;
+  sizes_.clear();
+  if (copies_.size() <= at(target)) copies_.resize(at(target) + 1);
+}
+
 void SubsetSums::reset(std::int64_t target) {
   target_ = target;
+  copies_.reset(target);
   total_ = 0;
   hit_ = false;
   words_ = 1;
@@ -51,12 +59,13 @@ void SubsetSums::reset(std::int64_t target) {
   table_[1] = 1;  // the sum of nothing
 }
 
-bool SubsetSums::add(std::int64_t size) {
+Take SubsetSums::add(std::int64_t size) {
+  if (!copies_.add(size)) return Take::kNo;
   const std::size_t last = sizes_.size();
   sizes_.push_back(size);
   if (total_ >= target_ - size && test(row(last), target_ - size)) {
     hit_ = true;
-    return true;
+    return Take::kLast;
   }
   if (table_.size() < (last + 2) * stride_) table_.resize(2 * (last + 2) * stride_);
   total_ = std::min(target_, total_ + size);
@@ -65,7 +74,7 @@ bool SubsetSums::add(std::int64_t size) {
   row(last + 1)[-1] = 0;
   or_shifted(row(last), row(last + 1), words, at(size));
   words_ = words;
-  return false;
+  return Take::kYes;
 }
 
 void SubsetSums::best_subset(std::vector<std::int64_t>& items) const {
@@ -91,6 +100,7 @@ void SubsetSums::best_subset(std::vector<std::int64_t>& items) const {
 
 void CountedSums::reset(std::int64_t target, std::int64_t most) {
   target_ = target;
+  copies_.reset(target);
   most_ = static_cast<std::uint8_t>(std::min<std::int64_t>(most, kNoSum - 1));
   stride_ = at(target) + 1;
   sizes_.clear();
@@ -99,12 +109,14 @@ void CountedSums::reset(std::int64_t target, std::int64_t most) {
   table_[0] = 0;
 }
 
-bool CountedSums::add(std::int64_t size) {
+Take CountedSums::add(std::int64_t size) {
+  if (!copies_.add(size)) return Take::kNo;
   const std::size_t last = sizes_.size();
   sizes_.push_back(size);
   if (table_.size() < (last + 2) * stride_) table_.resize(2 * (last + 2) * stride_);
   fewest_with(row(last), row(last + 1), stride_, at(size));
-  return row(last + 1)[target_] > most_ && (last + 3) * stride_ <= kMostEntries;
+  const bool last_one = row(last + 1)[target_] <= most_ || (last + 3) * stride_ > kMostEntries;
+  return last_one ? Take::kLast : Take::kYes;
 }
 
 void CountedSums::best_subset(std::vector<std::int64_t>& items) const {
