@@ -217,3 +217,9 @@ def test_a_bin_may_hold_any_number_of_pieces_up_to_the_most() -> None:
     assert [len(pieces) for pieces in bins_of(plan)] == [3, 3, 3, 1]
     assert plan.lower_bound == 4
     assert bf.pack([1] * 10, 100, max_segments=2**63 - 1).num_bins == 1
+
+
+def test_the_report_counts_start_tokens() -> None:
+    report = bf.pack([10, 3], 4, start_token=True).report()
+    assert "13 placed, none lost; 5 start tokens beside them" in report
+    assert "start" not in bf.pack([10, 3], 4).report()

@@ -104,7 +104,7 @@ UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
       ++packing.dropped_documents;
       packing.dropped_tokens += length;
     } else {
-      throw PlanError(overlong_message(i, length, rule_));
+      throw PlanError(overlong_message(static_cast<std::int64_t>(i), length, rule_));
     }
   }
   counts.units = counts.pieces;

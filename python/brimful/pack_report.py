@@ -32,7 +32,7 @@ def write(plan: PackPlan, distribution: Distribution) -> str:
         f"{plan.strategy}: {total.documents:,} documents into bins of {plan.capacity:,} tokens",
         *_line("utilization", _filled(plan)),
         *_line("bins", f"{plan.num_bins:,}, {_distance(plan)}"),
-        *_line("tokens", f"{plan.num_tokens:,} placed, {_lost_tokens(plan)}"),
+        *_line("tokens", f"{plan.num_tokens:,} placed, {_lost_tokens(plan)}{_start_tokens(plan)}"),
         *_line("documents", _fates(total)),
     ]
     if plan.num_bins:
@@ -75,6 +75,10 @@ def _lost_tokens(plan: PackPlan) -> str:
         return "none lost"
     share = plan.dropped_tokens / (plan.num_tokens + plan.dropped_tokens)
     return f"{plan.dropped_tokens:,} lost ({100 * share:.1f} %, overlong={plan.overlong!r})"
+
+
+def _start_tokens(plan: PackPlan) -> str:
+    return f"; {plan.start_tokens:,} start tokens beside them" if plan.start_tokens else ""
 
 
 def _fates(total: DocumentGroup) -> str:
