@@ -107,9 +107,8 @@ def _utilization(panel: Any, plans: Sequence[PackPlan]) -> None:
     used = [math.floor(10_000 * (plan.utilization or 0)) / 100 for plan in plans]
     panel.barh(rows, used, color=[_colour(i) for i in rows], height=0.65, alpha=0.5)
     for row, (share, plan) in enumerate(zip(used, plans, strict=True)):
-        ratio = plan.num_bins / plan.lower_bound if plan.lower_bound else 1
         panel.text(
-            1.5, row, f"{share:.2f} %, bins / bound {ratio:.4f}", va="center", fontsize=9,
+            1.5, row, f"{share:.2f} % of {plan.num_bins:,} bins", va="center", fontsize=9,
         )  # fmt: skip
     panel.set_yticks(rows, [plan.strategy for plan in plans])
     panel.invert_yaxis()

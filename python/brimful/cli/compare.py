@@ -48,9 +48,7 @@ class Comparison:
     dropped_documents: int
     lost_tokens: int
     seconds: float
-    imbalance: (
-        float | None
-    )  # mean over steps of the costliest rank's attention over the mean rank's
+    imbalance: float | None  # mean over steps: attention of the costliest rank over the mean rank's
     balanced_imbalance: float | None  # after bf.balance
     plan: bf.PackPlan
 
@@ -90,6 +88,12 @@ def compare(
             done.append(_compare_one(lengths, seq_len, strategy, overlong, ranks))
         except ModuleNotFoundError as error:
             left_out.append(LeftOut(strategy, str(error)))
+    # All but "concat" place the same pieces, so the best of their bounds holds for each of them.
+    bound = max(c.plan.lower_bound for c in done if c.strategy != "concat")
+    done = [
+        replace(c, over_lower_bound=c.bins / bound) if bound and c.strategy != "concat" else c
+        for c in done
+    ]
     done.append(_bucketed(done[-1], ranks))
     return done, left_out
 
