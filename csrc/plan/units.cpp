@@ -71,12 +71,14 @@ Units::Units(std::span<const std::int64_t> lengths, std::int64_t capacity,
 UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
   check_resource();
   const bool concat = strategy == Strategy::kConcat;
-  const bool limited = !resource_.empty() && !grouped();
+  const bool by_group = grouped();
+  const bool limited = !resource_.empty() && !by_group;
+  const std::span<const std::int64_t> lengths = lengths_;
   const std::int64_t payload = rule_.payload();
   UnitCounts counts;
   std::int64_t seen = 0;  // tokens, kept or lost
-  for (std::size_t i = 0; i < lengths_.size(); ++i) {
-    const std::int64_t length = lengths_[i];
+  for (std::size_t i = 0; i < lengths.size(); ++i) {
+    const std::int64_t length = lengths[i];
     if (length < 0) {
       throw PlanError("document " + std::to_string(i) + " has a length of " + number(length) +
                       " tokens; lengths cannot be negative");
@@ -90,7 +92,7 @@ UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
       drop(i, i + 1, packing);
       continue;
     }
-    if (grouped()) continue;
+    if (by_group) continue;
     if (length <= payload || concat) {
       counts.pieces += length > 0;
     } else if (rule_.overlong() == Overlong::kSplit) {
@@ -108,7 +110,7 @@ UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
     }
   }
   counts.units = counts.pieces;
-  if (grouped()) counts = survey_groups(packing);
+  if (by_group) counts = survey_groups(packing);
   packing.tokens = seen - packing.dropped_tokens;
   if (concat && counts.units > 0) counts.units += packing.tokens / payload;
   return counts;
