@@ -108,7 +108,7 @@ def _utilization(panel: Any, plans: Sequence[PackPlan]) -> None:
     panel.barh(rows, used, color=[_colour(i) for i in rows], height=0.65, alpha=0.5)
     for row, (share, plan) in enumerate(zip(used, plans, strict=True)):
         panel.text(
-            1.5, row, f"{share:.2f} % of {plan.num_bins:,} bins", va="center", fontsize=9,
+            1.5, row, f"{share:.2f} % in {plan.num_bins:,} bins", va="center", fontsize=9,
         )  # fmt: skip
     panel.set_yticks(rows, [plan.strategy for plan in plans])
     panel.invert_yaxis()
