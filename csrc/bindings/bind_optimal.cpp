@@ -81,12 +81,13 @@ void bind_optimal(py::module_& m) {
       "fill_templates",
       [](const Sizes& sizes, const Counts& counts, std::int64_t capacity, const Counts& starts,
          const Counts& offsets, const Sizes& buckets, const Sizes& copies, const Counts& times,
-         std::int64_t slack) {
+         std::int64_t slack, double seconds) {
         Filled filled;
         {
           const py::gil_scoped_release unlocked;
           filled = fill_templates({view(sizes), view(counts), capacity, capacity}, view(starts),
-                                  {view(offsets), view(buckets), view(copies), view(times)}, slack);
+                                  {view(offsets), view(buckets), view(copies), view(times)}, slack,
+                                  seconds);
         }
         return py::make_tuple(to_array(std::move(filled.patterns.offsets)),
                               to_array(std::move(filled.patterns.items)),
@@ -95,7 +96,8 @@ void bind_optimal(py::module_& m) {
       },
       py::arg("sizes").noconvert(), py::arg("counts").noconvert(), py::arg("capacity"),
       py::arg("starts").noconvert(), py::arg("offsets").noconvert(), py::arg("buckets").noconvert(),
-      py::arg("copies").noconvert(), py::arg("times").noconvert(), py::arg("slack"));
+      py::arg("copies").noconvert(), py::arg("times").noconvert(), py::arg("slack"),
+      py::arg("seconds"));
 }
 
 }  // namespace brimful

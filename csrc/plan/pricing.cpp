@@ -50,7 +50,8 @@ struct WholeValues {
     if (largest == 0) return;
     // Twice that fits too: sizes rounded down to a grid let twice as many items into a bin.
     constexpr double kMost = 1 << 29;
-    scale = std::exp2(std::floor(std::log2(kMost / static_cast<double>(most_items) / largest)));
+    const double most = kMost / static_cast<double>(most_items) / largest;
+    scale = std::exp2(std::min(1000.0, std::floor(std::log2(most))));  // finite for tiny values too
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (std::isfinite(given[i]) && given[i] > 0) {
         values[i] = static_cast<std::int32_t>(given[i] * scale);

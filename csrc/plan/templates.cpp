@@ -3,6 +3,7 @@
 #include "plan/templates.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 
 #include "core/error.hpp"
@@ -29,6 +30,7 @@ class Filler {
       }
       means_.push_back(tokens / items);
     }
+    next_.resize(means_.size());
   }
 
   // The buckets that the next bins take an item from, each as often as it gives one.
@@ -70,6 +72,8 @@ class Filler {
   Filled take() { return std::move(filled_); }
 
  private:
+  static constexpr std::int64_t kLook = 256;  // sizes of a bucket looked at for one item
+
   // How much is left of a size, as a share of what there was.
   float left(std::int64_t i, std::int64_t taken = 0) const {
     return static_cast<float>(filled_.left[at(i)] - taken) * shares_[at(i)];
@@ -98,10 +102,35 @@ class Filler {
     return pick_pair(slots_[at(alone)], slots_[at(alone + 1)], free);
   }
 
+  struct Range {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+
+  // The sizes of a bucket; of one with very many sizes another part at each call.
+  Range look(std::int64_t bucket) {
+    const std::int64_t begin = starts_[at(bucket)];
+    const std::int64_t end = starts_[at(bucket + 1)];
+    std::int64_t& next = next_[at(bucket)];
+    if (begin + next >= end) next = 0;
+    const Range part{begin + next, std::min(begin + next + kLook, end)};
+    next += kLook;
+    return part;
+  }
+
+  // Sizes fall: the first from `begin` on that is at most `size`, or `end`.
+  std::int64_t first_not_above(std::int64_t begin, std::int64_t end, std::int64_t size) const {
+    const auto from = stock_.sizes.begin();
+    const auto found = std::partition_point(from + begin, from + end,
+                                            [size](std::int32_t other) { return other > size; });
+    return found - from;
+  }
+
   // The size that most is left of, of those that fit; -1 when there is none.
-  std::int64_t fullest(std::int64_t bucket, std::int64_t free) const {
+  std::int64_t fullest(std::int64_t bucket, std::int64_t free) {
+    const Range part = look(bucket);
     std::int64_t best = -1;
-    for (std::int64_t i = starts_[at(bucket)]; i < starts_[at(bucket + 1)]; ++i) {
+    for (std::int64_t i = part.begin; i < part.end; ++i) {
       if (filled_.left[at(i)] == 0 || stock_.sizes[at(i)] > free) continue;
       if (best < 0 || left(i) > left(best)) best = i;
     }
@@ -114,15 +143,18 @@ class Filler {
     const std::int64_t waste = stock_.capacity - least_;
     const std::int64_t begin = starts_[at(other)];
     const std::int64_t end = starts_[at(other + 1)];
-    std::int64_t fits = end;  // the sizes of the other bucket from here on fit
+    const Range part = look(bucket);
+    // The sizes of the other bucket from here on fit beside the first of the part.
+    std::int64_t fits = first_not_above(begin, end, free - stock_.sizes[at(part.begin)]);
     std::int64_t first = -1;
     std::int64_t second = -1;
     float most = 0;
-    for (std::int64_t i = starts_[at(bucket)]; i < starts_[at(bucket + 1)]; ++i) {
+    for (std::int64_t i = part.begin; i < part.end; ++i) {
       const std::int64_t room = free - stock_.sizes[at(i)];  // more for each i
       while (fits > begin && stock_.sizes[at(fits - 1)] <= room) --fits;
       if (filled_.left[at(i)] == 0) continue;
-      for (std::int64_t j = fits; j < end && stock_.sizes[at(j)] >= room - waste; ++j) {
+      const std::int64_t last = std::min(end, fits + kLook);
+      for (std::int64_t j = fits; j < last && stock_.sizes[at(j)] >= room - waste; ++j) {
         const std::int64_t taken = i == j ? 1 : 0;
         if (filled_.left[at(j)] <= taken) continue;
         const float share = std::min(left(i), left(j, taken));
@@ -154,6 +186,7 @@ class Filler {
   std::int64_t slack_;
   std::vector<float> shares_;        // [sizes] one item as a share of its size's count
   std::vector<double> means_;        // [buckets] tokens
+  std::vector<std::int64_t> next_;   // [buckets] where to look next, from the bucket's first size
   std::vector<std::int32_t> slots_;  // the template's buckets
   std::int64_t least_ = 0;           // tokens that a bin of the template must have
   std::vector<std::int64_t> picked_;
@@ -177,12 +210,20 @@ void check_falling(std::span<const std::int32_t> sizes) {
 }  // namespace
 
 Filled fill_templates(const Stock& stock, std::span<const std::int64_t> starts,
-                      const PatternView& templates, std::int64_t slack) {
+                      const PatternView& templates, std::int64_t slack, double seconds) {
   check_stock(stock);
   check_falling(stock.sizes);
   check_starts(starts, static_cast<std::int64_t>(stock.sizes.size()));
   check_patterns(templates, static_cast<std::int64_t>(starts.size()) - 1);
+  for (const std::int32_t copies : templates.copies) {
+    if (copies > stock.capacity) throw PlanError("a template holds more items than a bin");
+  }
   Filler filler(stock, starts, slack);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto late = [&] {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() >
+           seconds;
+  };
   // In turns, so that templates which share a bucket get its sizes in like parts.
   constexpr std::int64_t kTurns = 16;
   const auto num_templates = static_cast<std::int64_t>(templates.times.size());
@@ -191,7 +232,7 @@ Filled fill_templates(const Stock& stock, std::span<const std::int64_t> starts,
       const std::int64_t times = templates.times[at(t)];
       std::int64_t todo = times * (turn + 1) / kTurns - times * turn / kTurns;
       if (todo > 0) filler.begin(templates, t);
-      while (todo > 0) {
+      while (todo > 0 && !late()) {
         const std::int64_t made = filler.fill(todo);
         if (made == 0) break;
         todo -= made;

@@ -21,8 +21,8 @@ struct Filled {
 // Makes up to times[t] bins of template t, whose items are numbers of buckets; bucket b holds the
 // sizes from starts[b] to starts[b + 1] of the stock, which fall. No bin is fuller than the
 // capacity, or emptier than the template's mean sizes by more than `slack` tokens: a bin that waits
-// for better partners, in a later round, wastes less.
+// for better partners, in a later round, wastes less. Stops after so many seconds.
 Filled fill_templates(const Stock& stock, std::span<const std::int64_t> starts,
-                      const PatternView& templates, std::int64_t slack);
+                      const PatternView& templates, std::int64_t slack, double seconds);
 
 }  // namespace brimful

@@ -446,6 +446,7 @@ def fill_templates(
     copies: numpy.typing.NDArray[numpy.int32],
     times: numpy.typing.NDArray[numpy.int64],
     slack: typing.SupportsInt | typing.SupportsIndex,
+    seconds: typing.SupportsFloat | typing.SupportsIndex,
 ) -> tuple[
     numpy.typing.NDArray[numpy.int64],
     numpy.typing.NDArray[numpy.int32],

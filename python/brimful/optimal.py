@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from brimful import _core
+from brimful.buckets import CELLS, LAYERS, divide, merged, priced
 from brimful.column_generation import (
     Floats,
     Longs,
@@ -34,12 +35,8 @@ from brimful.column_generation import (
 )
 from brimful.extras import require
 
-# Cells of the table that pricing fills, sizes x capacity x layers: bytes, and steps.
-_CELLS = 1 << 24
 # A program with a row for each size is in reach up to so many.
 _EXACT = 640
-# A table with a layer for each item is affordable up to so many.
-_LAYERS = 64
 # Plans of the exact program, each rounded in another way, before the search gives up.
 _ATTEMPTS = 16
 
@@ -58,8 +55,9 @@ def pack(
     stock = Stock(sizes, counts, capacity, options.max_segments or capacity)
     search = Search(highspy, stock, packing.num_bins, bound, time.monotonic() + time_limit)
     search.run()
-    if search.packing is not None:
-        patterns = search.packing.patterns
+    found = search.packing()
+    if found is not None:
+        patterns = found.patterns
         packing = _core.pack_by_patterns(
             lengths,
             capacity,
@@ -67,7 +65,7 @@ def pack(
             patterns.offsets,
             patterns.items,
             patterns.copies,
-            search.packing.times,
+            found.times,
         )
     return packing, search.lower_bound
 
@@ -93,7 +91,7 @@ class Search:
         lower_bound: known so far.
         deadline: of ``time.monotonic()``.
 
-    ``packing`` is None until one of fewer than ``bins`` bins is found.
+    ``packing()`` is None until one of fewer than ``bins`` bins is found.
     """
 
     def __init__(
@@ -107,7 +105,8 @@ class Search:
         self._random = np.random.default_rng(0)
         self.bins = bins
         self.lower_bound = lower_bound
-        self.packing: Bins | None = None
+        # Bins made, and the packing of the rest: its stock, and numbers of its sizes.
+        self._best: tuple[list[Bins], _core.Packing, Stock, Longs] | None = None
 
     def run(self) -> None:
         sizes = len(self._stock)
@@ -128,30 +127,30 @@ class Search:
         if self._done():
             return
         stock = self._stock
-        chosen = _divide(stock, self._values, knots)[:-1]
+        chosen = divide(stock, self._values, knots)[:-1]
         chosen = np.union1d(chosen, [0, len(stock) - 1])
         rows = Rows.at(chosen, stock)
-        priced, part = _priced(stock, rows, chosen)
+        part, part_rows = priced(stock, rows, chosen)
         found = generate(
             self._highspy,
-            priced,
             part,
+            part_rows,
             self._values[chosen],
             known=self._known,
             # The plan needs time too.
             deadline=time.monotonic() + 0.4 * (self._deadline - time.monotonic()),
             tolerance=2e-5,
         )
-        if len(priced) == len(stock):
+        if len(part) == len(stock):
             self._known = found.patterns
         self._take_bound(rows.values(found.duals))
 
     def _take_bound(self, values: Floats) -> None:
         stock = self._stock
         # A limit that costs too many layers is left out: fewer limits, a lower bound.
-        max_items = stock.max_items if stock.layers <= _LAYERS else stock.capacity
-        layers = stock.layers if stock.layers <= _LAYERS else 1
-        grid = max(len(stock) * stock.capacity * layers // (16 * _CELLS), stock.capacity >> 20)
+        max_items = stock.max_items if stock.layers <= LAYERS else stock.capacity
+        layers = stock.layers if stock.layers <= LAYERS else 1
+        grid = max(len(stock) * stock.capacity * layers // (16 * CELLS), stock.capacity >> 20)
         bound = _core.dual_bound(
             stock.sizes, stock.counts, stock.capacity, max_items, values, max(grid, 1)
         )
@@ -168,11 +167,11 @@ class Search:
         made: list[Bins] = []
         bins = 0
         while not self._done():
-            starts = _divide(left, self._values[numbers], buckets)
+            starts = divide(left, self._values[numbers], buckets)
             found = self._relax(left, starts, self._values[numbers], bins)
             if not len(found.patterns):
                 return
-            filled, counts = _fill(left, starts, found, self._random)
+            filled, counts = self._fill(left, starts, found)
             made.append(
                 Bins(
                     Patterns(
@@ -200,14 +199,14 @@ class Search:
 
     def _relax(self, stock: Stock, starts: Longs, values: Floats, bins: int) -> Relaxation:
         exact = len(starts) == len(stock) + 1
-        merged = _merged(stock, starts)
-        weights = np.add.reduceat(values * stock.counts, starts[:-1]) / merged.counts
+        stand_in = merged(stock, starts)
+        weights = np.add.reduceat(values * stock.counts, starts[:-1]) / stand_in.counts
         # What a part of the bins loses weighs as much as that part.
         share = float(stock.counts.sum() / self._stock.counts.sum())
         found = generate(
             self._highspy,
-            merged,
-            Rows.each(merged),
+            stand_in,
+            Rows.each(stand_in),
             weights,
             deadline=self._deadline,
             tolerance=min(2e-4 / share, 2e-3) if not exact else 1e-6,
@@ -216,96 +215,45 @@ class Search:
             self._take_bound(found.duals)
         return found
 
+    def _fill(self, stock: Stock, starts: Longs, found: Relaxation) -> tuple[Bins, Longs]:
+        """Bins from the templates, and the counts that are left."""
+        times = _rounded(found.bins, len(starts) == len(stock) + 1, self._random)
+        items_each = np.add.reduceat(found.patterns.copies, found.patterns.offsets[:-1])
+        times[items_each > stock.max_items] = 0
+        templates = found.patterns.where(times > 0)
+        offsets, items, copies, made, left = _core.fill_templates(
+            stock.sizes,
+            stock.counts,
+            stock.capacity,
+            starts,
+            templates.offsets,
+            templates.items,
+            templates.copies,
+            times[times > 0],
+            stock.capacity // 1024,
+            max(0.01, self._deadline - time.monotonic()),
+        )
+        return Bins(Patterns(offsets, items, copies), made), left
+
     def _keep(self, made: list[Bins], bins: int, left: Stock, numbers: Longs) -> None:
         """Packs what is left by best-fit-decreasing, and keeps the packing if it is the best."""
-        rest = _best_fit(left, numbers)
-        if bins + rest.total < self.bins:
-            parts = [*made, rest]
-            self.packing = Bins(
-                joined([part.patterns for part in parts]),
-                np.concatenate([part.times for part in parts]),
-            )
-            self.bins = bins + rest.total
+        rest = _best_fit(left)
+        if bins + rest.num_bins < self.bins:
+            self.bins = bins + rest.num_bins
+            self._best = [*made], rest, left, numbers
 
-
-def _divide(stock: Stock, values: Floats, parts: int) -> Longs:
-    """Divides the sizes into about so many neighbourhoods, [parts + 1] numbers of sizes from 0 on.
-
-    They are narrow where there are many items, and where the values jump: half of the parts go by
-    the span of sizes, half by how far the values are from being in proportion to them. Cube roots
-    of density make the error of a linear piece the same everywhere.
-    """
-    sizes = len(stock)
-    if sizes <= parts:
-        return np.arange(sizes + 1)
-    spans = -np.diff(stock.sizes.astype(np.float64))
-    density = np.cbrt((stock.counts[:-1] + stock.counts[1:]) / spans)
-    weights = spans * density
-    weights /= weights.sum()
-    jumps = np.abs(np.diff(values) + spans * values[0] / stock.sizes[0]) * density
-    if jumps.sum() > 1e-9:
-        weights = (weights + jumps / jumps.sum()) / 2
-    places = np.concatenate(([0.0], np.cumsum(weights)))
-    starts = np.searchsorted(places, np.linspace(0, places[-1], parts + 1)[1:-1])
-    # The sizes on either side of a jump.
-    steep = np.flatnonzero(weights > places[-1] / parts)
-    starts = np.unique(np.concatenate(([0], starts, steep, steep + 1)))
-    return np.append(starts[starts < sizes], sizes)
-
-
-def _priced(stock: Stock, rows: Rows, knots: Longs) -> tuple[Stock, Rows]:
-    """As many of the sizes as pricing has time for, the knots among them."""
-    if len(stock) * stock.capacity > _CELLS:
-        most = max(2 * len(knots), _CELLS // 4 // stock.capacity)
-        step = -(-len(stock) // most)
-        chosen = np.union1d(knots, np.arange(0, len(stock), step))
-        rows = rows.of(chosen)
-        stock = Stock(stock.sizes[chosen], stock.counts[chosen], stock.capacity, stock.max_items)
-    return _scaled(stock, stock.sizes.astype(np.float64), stock.capacity, 0.0), rows
-
-
-def _merged(stock: Stock, starts: Longs) -> Stock:
-    """The buckets as sizes, each its mean; single sizes stay as they are."""
-    counts = np.add.reduceat(stock.counts, starts[:-1])
-    means = np.add.reduceat(stock.counts * stock.sizes.astype(np.float64), starts[:-1]) / counts
-    merged = Stock(stock.sizes[starts[:-1]], counts, stock.capacity, stock.max_items)
-    if len(merged) == len(stock):
-        return _scaled(stock, means, stock.capacity, 0.0)
-    # In finer units where there are few slots, and rounded up by less than a whole unit: means are
-    # no more exact than that.
-    return _scaled(merged, means, max(stock.capacity, 8192), 0.25)
-
-
-def _scaled(stock: Stock, sizes: Floats, capacity: int, slack: float) -> Stock:
-    """The stock with these sizes, rounded up, in at most ``capacity`` units a bin and as few as
-    the table of pricing has room for."""
-    max_items, layers = stock.max_items, stock.layers
-    if layers > _LAYERS:
-        max_items, layers = stock.capacity, 1
-    capacity = min(capacity, max(1024, _CELLS // (len(stock) * layers)))
-    units = np.ceil(sizes * (capacity / stock.capacity) - slack)
-    return Stock(np.clip(units, 1, capacity).astype(np.int32), stock.counts, capacity, max_items)
-
-
-def _fill(
-    stock: Stock, starts: Longs, found: Relaxation, random: np.random.Generator
-) -> tuple[Bins, Longs]:
-    """Bins from the templates, and the counts that are left."""
-    times = _rounded(found.bins, len(starts) == len(stock) + 1, random)
-    times[np.add.reduceat(found.patterns.copies, found.patterns.offsets[:-1]) > stock.max_items] = 0
-    templates = found.patterns.where(times > 0)
-    offsets, items, copies, made, left = _core.fill_templates(
-        stock.sizes,
-        stock.counts,
-        stock.capacity,
-        starts,
-        templates.offsets,
-        templates.items,
-        templates.copies,
-        times[times > 0],
-        stock.capacity // 1024,
-    )
-    return Bins(Patterns(offsets, items, copies), made), left
+    def packing(self) -> Bins | None:
+        """The best one that was found."""
+        if self._best is None:
+            return None
+        made, rest, left, numbers = self._best
+        places = np.searchsorted(-left.sizes, -rest.lengths)
+        ones = np.ones(len(places), np.int32)
+        patterns = Patterns(rest.bin_offsets, numbers[places].astype(np.int32), ones)
+        return Bins(
+            joined([*(part.patterns for part in made), patterns]),
+            np.concatenate([*(part.times for part in made), np.ones(rest.num_bins, np.int64)]),
+        )
 
 
 def _rounded(bins: Floats, exact: bool, random: np.random.Generator) -> Longs:
@@ -322,8 +270,8 @@ def _rounded(bins: Floats, exact: bool, random: np.random.Generator) -> Longs:
     return times.astype(np.int64)
 
 
-def _best_fit(stock: Stock, numbers: Longs) -> Bins:
-    """The packing of best-fit-decreasing, as patterns over ``numbers``."""
+def _best_fit(stock: Stock) -> _core.Packing:
+    """The packing of best-fit-decreasing; lengths are sizes there."""
     options = _core.PackOptions(
         strategy="best_fit_decreasing",
         overlong="error",
@@ -338,9 +286,4 @@ def _best_fit(stock: Stock, numbers: Longs) -> Bins:
         resource_capacity=0,
     )
     lengths = np.repeat(stock.sizes.astype(np.int64), stock.counts)
-    packing = _core.pack(lengths, stock.capacity, options)
-    places = np.searchsorted(-stock.sizes, -packing.lengths)
-    patterns = Patterns(
-        packing.bin_offsets, numbers[places].astype(np.int32), np.ones(len(places), np.int32)
-    )
-    return Bins(patterns, np.ones(packing.num_bins, np.int64))
+    return _core.pack(lengths, stock.capacity, options)
