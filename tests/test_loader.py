@@ -377,6 +377,7 @@ def test_settings_that_make_no_sense_are_refused():
         {"seq_len": None},
         {"packing": "best"},
         {"balance": "tokens"},
+        {"max_segments": 0},
         {"overlong": "cut"},
         {"layout": "row"},
         {"tail": "drop"},
@@ -455,3 +456,16 @@ def test_an_empty_corpus_gives_no_batches():
 def test_strategies_for_whole_sets_are_refused_with_what_to_use(packing, instead):
     with pytest.raises(bf.PlanError, match=f"{packing}.*bf.pack.*{instead}"):
         bf.DataLoader(corpus_of([4]), seq_len=4, packing=packing)
+
+
+@pytest.mark.parametrize("packing", STRATEGIES)
+def test_rows_have_at_most_max_segments_documents(packing):
+    lengths = np.random.default_rng(2).integers(1, 30, 300).tolist()
+    loader = bf.DataLoader(
+        corpus_of(lengths), seq_len=40, packing=packing, max_segments=3, window=50, shuffle=True
+    )
+    batches = list(loader)
+    assert max(len(pieces(batch)) for batch in batches) == (
+        1 if packing in ("pad", "bucket") else 3
+    )
+    assert sum(batch.num_tokens for batch in batches) == sum(lengths)

@@ -19,6 +19,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     "best_fit_decreasing",
     "best_fit",
     "streaming",
+    "balanced",
     "pad",
 )
 FITS = STRATEGIES[1:]  # they cut by the overlong rule only

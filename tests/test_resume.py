@@ -315,6 +315,7 @@ def test_c81_any_ranks_state_serves_every_rank():
         ({"shuffle": False}, "shuffle"),
         ({"balance": "attention"}, "balance"),
         ({"packing": "bucket"}, "packing"),
+        ({"max_segments": 3}, "max_segments"),
     ],
 )
 def test_c83_a_state_of_another_run_is_refused_with_the_differing_fields(change, field):

@@ -126,13 +126,13 @@ def test_a_change_of_the_global_batch_loses_nothing_and_repeats_nothing(
         last = number == len(changes) - 1
         some, state = deliver(loaders, 10**6 if last else batches)
         found += some
+        if len(all_rows(found)) == len(all_rows(whole)):
+            break  # a state behind the end begins an epoch more
         # A state says where it stands whoever reads it: going on from it gives the same rows.
-        if not last and state["cursor"]["epoch"] < EPOCHS:
+        if not last:
             rest = [deliver(again, 10**6)[0] for again in reloaded(lengths, split, state, how)]
             assert rest[0] == rest[1]
             assert all_rows(found + rest[0]) == all_rows(whole)
-        if len(all_rows(found)) == len(all_rows(whole)):
-            break
     assert all_rows(found) == all_rows(whole)
 
 

@@ -41,14 +41,15 @@ PackArguments make_arguments(const std::string& strategy, const std::string& ove
                              std::optional<std::uint64_t> seed,
                              std::optional<PackArray<std::int64_t>> groups,
                              std::optional<PackArray<std::int64_t>> resource,
-                             std::int64_t resource_capacity) {
+                             std::int64_t resource_capacity, std::optional<std::int64_t> bins,
+                             std::int64_t world_size) {
   PackArguments arguments;
   arguments.groups = std::move(groups);
   arguments.resource = std::move(resource);
   PackOptions& options = arguments.options;
   options.strategy = known(parse_strategy(strategy), "strategy", strategy,
                            "\"concat\", \"first_fit_decreasing\", \"best_fit_decreasing\", "
-                           "\"best_fit\", \"streaming\" or \"pad\"");
+                           "\"best_fit\", \"streaming\", \"balanced\" or \"pad\"");
   options.overlong = known(parse_overlong(overlong), "overlong", overlong,
                            "\"split\", \"truncate\", \"drop\" or \"error\"");
   options.buffer = buffer;
@@ -60,6 +61,8 @@ PackArguments make_arguments(const std::string& strategy, const std::string& ove
   if (arguments.groups) options.groups = view(*arguments.groups);
   if (arguments.resource) options.resource = view(*arguments.resource);
   options.resource_capacity = resource_capacity;
+  options.bins = bins;
+  options.world_size = world_size;
   return arguments;
 }
 
@@ -83,7 +86,7 @@ void bind_packer(py::module_& m) {
       .def(py::init(&make_arguments), py::kw_only(), py::arg("strategy"), py::arg("overlong"),
            py::arg("buffer"), py::arg("max_segments"), py::arg("align"), py::arg("min_piece"),
            py::arg("start_token"), py::arg("seed"), py::arg("groups"), py::arg("resource"),
-           py::arg("resource_capacity"))
+           py::arg("resource_capacity"), py::arg("bins"), py::arg("world_size"))
       .def_property_readonly("max_segments",
                              [](const PackArguments& a) -> std::optional<std::int64_t> {
                                if (a.options.max_segments == PackOptions::kUnlimited) return {};

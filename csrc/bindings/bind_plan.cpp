@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -19,16 +20,18 @@ namespace {
 
 std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq_len,
                                 const std::string& packing, const std::string& overlong,
-                                std::int64_t buffer, std::int64_t window, bool shuffle,
-                                std::uint64_t seed, bool balance) {
+                                std::int64_t buffer, std::optional<std::int64_t> max_segments,
+                                std::int64_t window, bool shuffle, std::uint64_t seed,
+                                bool balance) {
   const auto strategy = parse_strategy(packing);
   if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
   const auto rule = parse_overlong(overlong);
   if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
+  PackOptions options{.strategy = *strategy, .overlong = *rule, .buffer = buffer};
+  options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
   const py::gil_scoped_release nogil;
-  return std::make_shared<Plan>(
-      std::move(corpus),
-      PlanConfig{seq_len, {*strategy, *rule, buffer}, window, shuffle, seed, balance});
+  return std::make_shared<Plan>(std::move(corpus),
+                                PlanConfig{seq_len, options, window, shuffle, seed, balance});
 }
 
 std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
@@ -63,8 +66,8 @@ py::array_t<std::int64_t> draws(const Plan& plan, std::int64_t epoch, std::int64
 void bind_plan(py::module_& m) {
   py::class_<Plan, std::shared_ptr<Plan>>(m, "Plan")
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
-           py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("window"),
-           py::arg("shuffle"), py::arg("seed"), py::arg("balance"))
+           py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("max_segments"),
+           py::arg("window"), py::arg("shuffle"), py::arg("seed"), py::arg("balance"))
       .def_property_readonly("epoch_draws", [](const Plan& p) { return p.sampler().epoch_draws(); })
       .def_property_readonly("num_windows", &Plan::num_windows)
       .def("draws", &draws, py::arg("epoch"), py::arg("first"), py::arg("count"))

@@ -53,8 +53,8 @@ void place_many_sided(const Units& units, std::int64_t num_units, Strategy strat
     least.pieces = std::min(least.pieces, unit.pieces);
     least.resource = std::min(least.resource, unit.resource);
   }
-  OpenBins open(strategy == Strategy::kFirstFitDecreasing ? OpenBins::Order::kByNumber
-                                                          : OpenBins::Order::kFullestFirst);
+  OpenBins open;
+  const bool fullest_first = strategy != Strategy::kFirstFitDecreasing;
   std::vector<std::int64_t> bins;  // of each unit
   bins.reserve(all.size());
   packing.bin_offsets = {0};
@@ -68,7 +68,7 @@ void place_many_sided(const Units& units, std::int64_t num_units, Strategy strat
       left = open.left(bin);
     }
     left -= room_of(unit);
-    if (left.holds(least)) open.insert(bin, left);
+    if (left.holds(least)) open.insert(bin, left, fullest_first ? left.slots : 0);
     bins.push_back(bin);
     ++packing.bin_offsets[at(bin + 1)];
   }

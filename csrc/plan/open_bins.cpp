@@ -13,12 +13,9 @@ std::uint64_t priority(std::int64_t bin) { return mix64(static_cast<std::uint64_
 }  // namespace
 
 bool OpenBins::comes_before(std::int64_t a, std::int64_t b) const {
-  if (order_ == Order::kFullestFirst) {
-    const std::int64_t free_a = nodes_[index(a)].left.slots;
-    const std::int64_t free_b = nodes_[index(b)].left.slots;
-    if (free_a != free_b) return free_a < free_b;
-  }
-  return a < b;
+  const std::int64_t key_a = nodes_[index(a)].key;
+  const std::int64_t key_b = nodes_[index(b)].key;
+  return key_a != key_b ? key_a < key_b : a < b;
 }
 
 void OpenBins::update(Node& node) const {
@@ -104,9 +101,9 @@ std::int64_t OpenBins::take(const Room& need) {
   return bin;
 }
 
-void OpenBins::insert(std::int64_t bin, const Room& left) {
+void OpenBins::insert(std::int64_t bin, const Room& left, std::int64_t key) {
   if (index(bin) >= nodes_.size()) nodes_.resize(index(bin) + 1);
-  nodes_[index(bin)] = {.left = left, .most = left};
+  nodes_[index(bin)] = {.left = left, .most = left, .key = key};
   root_ = add(root_, bin);
 }
 

@@ -1,7 +1,8 @@
 // Open bins where room has more sides than free slots: an ordered tree of bins (a treap, Seidel and
 // Aragon 1996) in which every node knows the most that any bin below it has left of each side.
 //
-// A search goes to the first bin in order with enough of everything. Where each side is to be had
+// Bins stand by a key that each is given, then by number. A search goes to the first bin in order
+// with enough of everything. Where each side is to be had
 // below a node, but of different bins, it looks there in vain; so it looks at kMostSteps nodes at
 // most, and then takes a later bin of those on its way, or none. With one side beside the order's
 // own it needs a few steps a level and finds the first one.
@@ -31,14 +32,10 @@ struct Room {
 
 class OpenBins {
  public:
-  enum class Order : std::uint8_t { kFullestFirst, kByNumber };
-
-  explicit OpenBins(Order order) : order_(order) {}
-
   // Removes and returns the first bin that holds `need`, or -1.
   std::int64_t take(const Room& need);
   // Bins are numbered without gaps. `bin` must not be in the tree.
-  void insert(std::int64_t bin, const Room& left);
+  void insert(std::int64_t bin, const Room& left, std::int64_t key);
   // What was left in a bin when it was inserted last.
   const Room& left(std::int64_t bin) const { return nodes_[index(bin)].left; }
 
@@ -48,6 +45,7 @@ class OpenBins {
   struct Node {
     Room left;
     Room most;  // below, and here
+    std::int64_t key = 0;
     std::int64_t before = -1;
     std::int64_t behind = -1;
   };
@@ -63,7 +61,6 @@ class OpenBins {
   std::int64_t add(std::int64_t top, std::int64_t bin);
   std::int64_t erase(std::int64_t top, std::int64_t bin);
 
-  Order order_;
   std::int64_t root_ = -1;
   std::vector<Node> nodes_;  // by bin
 };

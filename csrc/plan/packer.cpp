@@ -11,6 +11,7 @@
 
 #include "core/error.hpp"
 #include "plan/arrival.hpp"
+#include "plan/balanced.hpp"
 #include "plan/best_fit.hpp"
 #include "plan/bin_runs.hpp"
 #include "plan/concat.hpp"
@@ -24,13 +25,14 @@
 namespace brimful {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, Strategy>, 6> kStrategies{{
+constexpr std::array<std::pair<std::string_view, Strategy>, 7> kStrategies{{
     {"concat", Strategy::kConcat},
     {"first_fit_decreasing", Strategy::kFirstFitDecreasing},
     {"best_fit_decreasing", Strategy::kBestFitDecreasing},
     {"best_fit", Strategy::kBestFit},
     {"pad", Strategy::kPad},
     {"streaming", Strategy::kStreaming},
+    {"balanced", Strategy::kBalanced},
 }};
 constexpr std::array<std::pair<std::string_view, Overlong>, 4> kOverlongs{{
     {"split", Overlong::kSplit},
@@ -84,7 +86,7 @@ void place_decreasing(const Units& units, std::int64_t num_units, const PackOpti
 void place(const Units& units, std::int64_t num_units, const PackOptions& options,
            Packing& packing) {
   if (num_units == 0) {
-    packing.bin_offsets = {0};
+    packing.bin_offsets.assign(static_cast<std::size_t>(options.bins.value_or(0)) + 1, 0);
     return;
   }
   reserve_large(packing.documents, static_cast<std::size_t>(num_units));
@@ -98,6 +100,8 @@ void place(const Units& units, std::int64_t num_units, const PackOptions& option
     place_apart(units, packing);
   } else if (options.strategy == Strategy::kStreaming) {
     place_streaming(units, options.buffer, packing);
+  } else if (options.strategy == Strategy::kBalanced) {
+    place_balanced(units, num_units, options, packing);
   } else if (units.many_sided()) {
     place_many_sided(units, num_units, options.strategy, options.seed, packing);
   } else if (options.strategy == Strategy::kBestFit) {
@@ -124,6 +128,7 @@ std::optional<Overlong> parse_overlong(std::string_view name) { return parse(kOv
 Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
              const PackOptions& options) {
   check_buffer(options.buffer);
+  check_bins(options);
   const Units units(lengths, capacity, options);
   Packing packing;
   packing.capacity = capacity;

@@ -17,6 +17,7 @@ enum class Strategy : std::uint8_t {
   kBestFit,             // arrival order, into the fullest bin with room
   kPad,                 // arrival order, each piece in a bin of its own: plain padding
   kStreaming,           // arrival order all but kept, each bin filled from a buffer
+  kBalanced,            // a number of bins with about the same attention work
 };
 
 // What becomes of a document longer than a bin takes. kConcat cuts anywhere and needs no rule.
@@ -58,6 +59,8 @@ struct PackOptions {
   // A second capacity, as hard as the first: a bin's pieces have no more of it together.
   std::optional<std::span<const std::int64_t>> resource = std::nullopt;  // [documents]
   std::int64_t resource_capacity = 0;
+  std::optional<std::int64_t> bins = std::nullopt;  // of kBalanced; else as few as are found
+  std::int64_t world_size = 1;                      // kBalanced has a multiple of it for bins
 };
 
 // Places every document. Throws PlanError for lengths, a capacity, a buffer or constraints that

@@ -192,6 +192,8 @@ class PackOptions:
         groups: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
         resource: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None,
         resource_capacity: typing.SupportsInt | typing.SupportsIndex,
+        bins: typing.SupportsInt | typing.SupportsIndex | None,
+        world_size: typing.SupportsInt | typing.SupportsIndex,
     ) -> None: ...
     @property
     def align(self) -> int: ...
@@ -223,6 +225,7 @@ class Plan:
         packing: str,
         overlong: str,
         buffer: typing.SupportsInt | typing.SupportsIndex,
+        max_segments: typing.SupportsInt | typing.SupportsIndex | None,
         window: typing.SupportsInt | typing.SupportsIndex,
         shuffle: bool,
         seed: typing.SupportsInt | typing.SupportsIndex,

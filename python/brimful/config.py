@@ -56,6 +56,7 @@ class LoaderConfig:
         seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
         window: documents that are packed together.
         buffer: documents of a window that "streaming" chooses from at a time, up to 2**16.
+        max_segments: most documents in a bin; None sets no limit.
         num_workers: threads that fill batches; 0 fills in the calling thread.
         depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
@@ -81,6 +82,7 @@ class LoaderConfig:
     seed: int = 0
     window: int = 16384
     buffer: int = 256
+    max_segments: int | None = None
     num_workers: int = 2
     depth: int = 4
     accumulate: int = 1
@@ -165,6 +167,7 @@ _INTEGERS = {
     "seed": None,
     "window": 1,
     "buffer": 1,
+    "max_segments": 1,
     "num_workers": 0,
     "depth": 1,
     "accumulate": 1,
@@ -175,7 +178,7 @@ _INTEGERS = {
     "max_slots": 1,
 }
 _MOST = {"seed": 2**64 - 1, "num_workers": 1024, "depth": 65536}
-_OPTIONAL_INTEGERS = ("vocab_size", "max_slots")
+_OPTIONAL_INTEGERS = ("max_segments", "vocab_size", "max_slots")
 
 
 def _checked_integer(name: str, value: Any, least: int | None) -> int | None:

@@ -108,6 +108,7 @@ class DataLoader:
             packing="pad" if config.is_bucket else config.packing,
             overlong=config.overlong,
             buffer=config.buffer,
+            max_segments=config.max_segments,
             window=config.window,
             shuffle=config.shuffle,
             seed=config.seed % 2**64,

@@ -284,6 +284,8 @@ def _best_fit(stock: Stock) -> _core.Packing:
         groups=None,
         resource=None,
         resource_capacity=0,
+        bins=None,
+        world_size=1,
     )
     lengths = np.repeat(stock.sizes.astype(np.int64), stock.counts)
     return _core.pack(lengths, stock.capacity, options)

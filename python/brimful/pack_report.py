@@ -35,7 +35,7 @@ def write(plan: PackPlan, distribution: Distribution) -> str:
         *_line("tokens", f"{plan.num_tokens:,} placed, {_lost_tokens(plan)}{_start_tokens(plan)}"),
         *_line("documents", _fates(total)),
     ]
-    if plan.num_bins:
+    if len(plan.documents):
         lines += [
             *_line("documents/bin", _spread(distribution.bins_by_pieces)),
             *_line("pieces/document", _spread(distribution.documents_by_pieces)),
@@ -62,6 +62,8 @@ def _filled(plan: PackPlan) -> str:
 def _distance(plan: PackPlan) -> str:
     if plan.num_bins == plan.lower_bound:
         return "optimal: no packing of these pieces has fewer"
+    if not plan.lower_bound:
+        return "empty: there are no pieces"
     # Rounded up: the distance is never larger than it says.
     over = -((plan.lower_bound - plan.num_bins) * 10_000 // plan.lower_bound)
     return (

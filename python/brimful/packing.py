@@ -29,6 +29,7 @@ Strategy: TypeAlias = Literal[
     "best_fit",
     "streaming",
     "optimal",
+    "balanced",
     "pad",
 ]
 Overlong: TypeAlias = Literal["split", "truncate", "drop", "error"]
@@ -50,6 +51,8 @@ def pack(
     groups: npt.ArrayLike | None = None,
     resource: npt.ArrayLike | None = None,
     resource_capacity: int | None = None,
+    bins: int | None = None,
+    world_size: int = 1,
 ) -> PackPlan:
     """Packs documents into as few bins of ``capacity`` tokens as the strategy finds.
 
@@ -68,6 +71,9 @@ def pack(
               and no longer than it takes to prove the number of bins least; never more bins than
               ``"best_fit_decreasing"``. Needs the extra ``optimal``.
             - ``"concat"``: end to end in the order given, cut wherever a bin is full
+            - ``"balanced"``: ``bins`` bins, or as few as are found, of about the same attention
+              work (the sum of squared lengths): costliest document first, into the bin of the least
+              work that has room
             - ``"pad"``: each document (or piece of an overlong one) in a bin of its own
 
             Equally long documents go by number, and so do equally full bins.
@@ -107,6 +113,10 @@ def pack(
             more than ``resource_capacity`` is dropped with ``overlong="drop"``, and else a
             PlanError.
         resource_capacity: most of the resource in a bin, from 0; given if ``resource`` is.
+        bins: how many bins ``"balanced"`` makes, a multiple of ``world_size``; None: the least
+            multiple that best fit decreasing finds enough. Bins are empty only where there are more
+            of them than documents. The other strategies take neither.
+        world_size: ranks that ``"balanced"`` makes equally many bins for.
 
     Returns:
         A PackPlan, the same for the same arguments, but for what ``time_limit`` says. Every token
@@ -119,7 +129,8 @@ def pack(
         PlanError: negative lengths, more than one dimension of lengths, an unknown strategy or
             rule, a number outside its range, a constraint that does not fit the others, arrays that
             are not one number a document, an overlong document under ``overlong="error"``, a group
-            or a resource that fits no bin, or more pieces than memory holds.
+            or a resource that fits no bin, ``bins`` that nothing was found to fit into, or more
+            pieces than memory holds.
         TypeError: arrays or numbers that are not integers.
         ModuleNotFoundError: ``"optimal"`` without the extra ``optimal``.
 
@@ -129,6 +140,8 @@ def pack(
     ``"optimal"`` generates columns after Gilmore and Gomory, "A linear programming approach to the
     cutting-stock problem", Oper. Res. 9 (1961), and its bound is that of Farley, "A note on
     bounding a class of linear programming problems", Oper. Res. 38 (1990).
+    ``"balanced"`` after Graham, "Bounds on multiprocessing timing anomalies", SIAM J. Appl. Math.
+    17 (1969), with a capacity, and a search that divides the documents of two bins anew.
     """
     check_choice("strategy", strategy, get_args(Strategy))
     check_choice("overlong", overlong, get_args(Overlong))
@@ -155,6 +168,8 @@ def pack(
         resource_capacity=0
         if resource_capacity is None
         else as_count("resource_capacity", resource_capacity, "units", most, least=0),
+        bins=None if bins is None else as_count("bins", bins, "bins", 2**31),
+        world_size=as_count("world_size", world_size, "ranks", 2**31),
     )
     given = as_lengths(lengths)
     capacity = as_count("capacity", capacity, "tokens", 2**31 - 1)

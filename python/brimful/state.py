@@ -35,6 +35,7 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "packing": config.packing,
         "overlong": config.overlong,
         "buffer": config.buffer if config.packing == "streaming" else None,
+        "max_segments": config.max_segments,
         "window": config.window,
         "shuffle": config.shuffle,
         "balance": config.balance,
