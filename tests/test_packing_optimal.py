@@ -269,4 +269,6 @@ def _options() -> Any:
         groups=None,
         resource=None,
         resource_capacity=0,
+        bins=None,
+        world_size=1,
     )

@@ -81,9 +81,10 @@ class Divider {
     for (std::int64_t i = first; i < count; ++i) {
       const std::int64_t slots = units_[at(pool_[at(i)])].room.slots;
       if (slots > target) continue;
-      offered_.push_back(i);
       steps_ += 1 + target / 64;
-      if (sums_.add(slots)) break;
+      const Take taken = sums_.add(slots);
+      if (taken != Take::kNo) offered_.push_back(i);
+      if (taken == Take::kLast) break;
     }
     chosen_.clear();
     sums_.best_subset(chosen_);
