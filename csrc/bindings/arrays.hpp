@@ -19,8 +19,8 @@ pybind11::capsule keep(T value) {
   return capsule;
 }
 
-template <class T>
-pybind11::array_t<T> to_array(std::vector<T> values) {
+template <class T, class Allocator>
+pybind11::array_t<T> to_array(std::vector<T, Allocator> values) {
   const auto size = static_cast<pybind11::ssize_t>(values.size());
   const T* data = values.data();
   return pybind11::array_t<T>({size}, data, keep(std::move(values)));

@@ -20,8 +20,8 @@ namespace py = pybind11;
 namespace {
 
 // A property whose array keeps its plan alive and reads the plan's own memory.
-template <class T>
-auto column(std::vector<T> Packing::* member) {
+template <class T, class Allocator>
+auto column(std::vector<T, Allocator> Packing::* member) {
   return [member](py::object self) {
     auto& values = self.cast<Packing&>().*member;
     return py::array_t<T>(static_cast<py::ssize_t>(values.size()), values.data(), self);

@@ -53,14 +53,14 @@ void place_best_fit(const Units& units, std::int64_t num_units, Packing& packing
   const Placed placed = table_pays(capacity, num_units)
                             ? choose_bins(BestFitTable(capacity), units, num_units)
                             : choose_bins(BestFitBuckets(capacity, num_units), units, num_units);
-  packing.bin_offsets.resize(at(placed.num_bins + 1));
+  packing.bin_offsets.assign(at(placed.num_bins + 1), 0);
   for (const std::int64_t bin : placed.bins) ++packing.bin_offsets[at(bin + 1)];
   std::partial_sum(packing.bin_offsets.begin(), packing.bin_offsets.end(),
                    packing.bin_offsets.begin());
   packing.documents.resize(at(num_units));
   packing.starts.resize(at(num_units));
   packing.lengths.resize(at(num_units));
-  std::vector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
+  UnsetVector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
   auto bin = placed.bins.begin();
   units.each([&](const Unit& unit) {
     const std::size_t place = at(places[at(*bin++)]++);

@@ -1,7 +1,8 @@
 // Runs of bins: neighbouring bins with the same content are filled and moved as one. A stretch of
 // equal units goes into a whole run in one step, so placing costs as much as there are different
 // (content, size) pairs, not as many steps as documents; bins and units come out exactly as if they
-// had been placed one by one.
+// had been placed one by one. Bins and units are counted in 31 bits, as a PieceSequence's are: the
+// records stay small, and with them what placing costs.
 #pragma once
 
 #include <algorithm>
@@ -15,11 +16,11 @@ namespace brimful {
 
 // Bins first_bin .. first_bin + num_bins of equal content, and so of equal free space.
 struct Run {
-  std::int64_t first_bin = 0;
-  std::int64_t num_bins = 0;
-  std::int64_t placement = -1;  // the last one of these bins; it leads to the earlier ones
-  std::int64_t next = -1;       // the run of the bins behind these
-  std::int64_t pieces = 0;      // in each bin
+  std::int32_t first_bin = 0;
+  std::int32_t num_bins = 0;
+  std::int32_t placement = -1;  // the last one of these bins; it leads to the earlier ones
+  std::int32_t next = -1;       // the run of the bins behind these
+  std::int32_t pieces = 0;      // in each bin
   std::int32_t free = 0;        // slots, in each bin
 };
 
@@ -39,7 +40,7 @@ class BinRuns {
 
   // Places `group`, whose first unit is number `first_piece` of the sequence.
   template <class Index>
-  void place(PieceGroup group, std::int64_t first_piece, Index& index) {
+  void place(SizeGroup group, std::int64_t first_piece, Index& index) {
     while (group.count > 0) {
       std::int64_t run = index.take(group.size);
       if (run < 0) {
@@ -52,26 +53,26 @@ class BinRuns {
     }
   }
 
-  // Writes bins and units, with sizes for lengths.
-  void write(const PieceSequence& sequence, Packing& packing) const;
+  // Writes bins and units, with sizes for lengths, and gives the sequence's memory to the packing.
+  void write(PieceSequence&& sequence, Packing& packing) const;
 
  private:
   // `per_bin` units of one size in each bin from `first_bin` on, taken from the sequence in
   // order. A run that was split shares the placements made before.
   struct Placement {
-    std::int64_t earlier;  // placement, or -1
-    std::int64_t first_bin;
-    std::int64_t first_piece;
+    std::int32_t earlier;  // placement, or -1
+    std::int32_t first_bin;
+    std::int32_t first_piece;
     std::int32_t per_bin;
     std::int32_t size;
   };
 
   // Fills bins of the run one after the other; returns how many units it took.
   template <class Index>
-  std::int64_t fill(std::int64_t run, PieceGroup group, std::int64_t first_piece, Index& index) {
+  std::int64_t fill(std::int64_t run, SizeGroup group, std::int64_t first_piece, Index& index) {
     const std::int64_t per_bin =
         std::min<std::int64_t>(runs_[run].free / group.size, max_segments_ - runs_[run].pieces);
-    const std::int64_t full = std::min(runs_[run].num_bins, group.count / per_bin);
+    const std::int64_t full = std::min<std::int64_t>(runs_[run].num_bins, group.count / per_bin);
     std::int64_t placed = full * per_bin;
     if (full < runs_[run].num_bins) {
       const std::int64_t last = full > 0 ? split(run, full) : run;
@@ -97,15 +98,17 @@ class BinRuns {
       index.insert(run, kept.first_bin, kept.free);
   }
 
+  template <class F>
+  void each_run(F&& f) const;
   std::int64_t open(std::int64_t bins);
   std::int64_t split(std::int64_t run, std::int64_t bins);  // the run behind the first `bins`
-  void add(std::int64_t run, PieceGroup each_bin, std::int64_t first_piece);
+  void add(std::int64_t run, SizeGroup each_bin, std::int64_t first_piece);
 
   std::int32_t capacity_;
   std::int32_t smallest_;
   std::int64_t max_segments_;
-  std::int64_t num_bins_ = 0;
-  std::int64_t last_run_ = -1;
+  std::int32_t num_bins_ = 0;
+  std::int32_t last_run_ = -1;
   std::vector<Run> runs_;  // the first one holds bin 0
   std::vector<Placement> placements_;
 };

@@ -1,22 +1,73 @@
 // Memory of many pages. A million pieces take 20 MB, and the kernel takes longer to hand out their
-// 4 KiB pages, one at each first touch, than the packer to plan them: so ask for huge pages.
+// 4 KiB pages, one at each first touch, than the packer to plan them: so ask for huge pages, and
+// touch nothing but to write what it is for.
 #pragma once
 
 #include <sys/mman.h>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <new>
+#include <utility>
 #include <vector>
 
 namespace brimful {
 
+// Leaves the numbers of a vector unset until they are written.
 template <class T>
-void reserve_large(std::vector<T>& values, std::size_t size) {
+struct Unset : std::allocator<T> {
+  template <class U>
+  struct rebind {
+    using other = Unset<U>;
+  };
+  template <class U>
+  void construct(U* at) noexcept {
+    ::new (static_cast<void*>(at)) U;
+  }
+  template <class U, class... Args>
+  void construct(U* at, Args&&... args) {
+    ::new (static_cast<void*>(at)) U(std::forward<Args>(args)...);
+  }
+};
+
+// The same, of memory that is zero already, so that numbers are 0 where none has stood before.
+// Large memory is fresh from the kernel, and zeros that nobody touches cost nothing.
+template <class T>
+struct Zeroed : Unset<T> {
+  template <class U>
+  struct rebind {
+    using other = Zeroed<U>;
+  };
+  T* allocate(std::size_t size) {
+    void* memory = size <= SIZE_MAX / sizeof(T) ? std::calloc(size, sizeof(T)) : nullptr;
+    if (memory == nullptr) throw std::bad_alloc();
+    return static_cast<T*>(memory);
+  }
+  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
+};
+
+template <class T>
+using UnsetVector = std::vector<T, Unset<T>>;
+template <class T>
+using ZeroVector = std::vector<T, Zeroed<T>>;
+
+// Says how much memory a plan takes, and its next one likely too. glibc gives freed memory back to
+// the kernel beyond twice the largest single block that was freed (up to 32 MiB), and each plan
+// would fetch its pages anew; a block that is freed untouched teaches it to keep them.
+inline void expect_memory(std::size_t bytes) {
+  void* volatile block = std::malloc(bytes);  // volatile: else the compiler leaves both calls out
+  std::free(block);
+}
+
+template <class Vector>
+void reserve_large(Vector& values, std::size_t size) {
   constexpr std::uintptr_t kHugePage = 1 << 21;
   values.reserve(size);
   const auto begin = reinterpret_cast<std::uintptr_t>(values.data());
   const std::uintptr_t first = (begin + kHugePage - 1) / kHugePage * kHugePage;
-  const std::uintptr_t last = (begin + size * sizeof(T)) / kHugePage * kHugePage;
+  const std::uintptr_t last =
+      (begin + size * sizeof(typename Vector::value_type)) / kHugePage * kHugePage;
   // A hint: where the kernel declines it, pages stay small.
   if (first < last) madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
 }

@@ -20,6 +20,10 @@ std::int64_t ceil_div(unsigned __int128 a, std::int64_t b) {
   return static_cast<std::int64_t>((a - 1) / static_cast<std::uint64_t>(b)) + 1;
 }
 
+std::int64_t bound_of_sizes(std::span<const std::int32_t> sizes, std::int64_t capacity) {
+  return lower_bound_bins(size_histogram(sizes, capacity), capacity);
+}
+
 // What units take of one side of a bin, which has `capacity` of it.
 std::int64_t bound(const std::vector<std::int64_t>& taken, std::int64_t capacity) {
   if (capacity > std::numeric_limits<std::int32_t>::max()) {
@@ -32,7 +36,7 @@ std::int64_t bound(const std::vector<std::int64_t>& taken, std::int64_t capacity
   for (const std::int64_t amount : taken) {
     if (amount > 0) sizes.push_back(static_cast<std::int32_t>(amount));
   }
-  return lower_bound_bins(sizes, capacity);
+  return bound_of_sizes(sizes, capacity);
 }
 
 // What each unit takes of a bin, by take(piece). A group's pieces are neighbours in their bin.
@@ -61,8 +65,10 @@ std::int64_t lower_bound_bins(const Packing& packing, const PackOptions& options
   const PieceRule rule(packing.capacity, options);
   const auto pieces = static_cast<std::uint64_t>(packing.documents.size());
   std::int64_t best = ceil_div(pieces, options.max_segments);
-  if (rule.exact() && !options.groups) {
-    best = std::max(best, lower_bound_bins(packing.lengths, packing.capacity));
+  if (!packing.sizes.empty()) {
+    best = std::max(best, lower_bound_bins(packing.sizes, packing.capacity));
+  } else if (rule.exact() && !options.groups) {
+    best = std::max(best, bound_of_sizes(packing.lengths, packing.capacity));
   } else {
     const auto slots = [&](std::size_t piece) { return rule.size(packing.lengths[piece]); };
     best = std::max(best, bound(taken_by_units(packing, options, slots), packing.capacity));
@@ -81,8 +87,7 @@ std::int64_t lower_bound_bins(const Packing& packing, const PackOptions& options
   return best;
 }
 
-std::int64_t lower_bound_bins(std::span<const std::int32_t> sizes, std::int64_t capacity) {
-  const std::vector<PieceGroup> groups = size_histogram(sizes, capacity);  // largest first
+std::int64_t lower_bound_bins(std::span<const SizeGroup> groups, std::int64_t capacity) {
   std::int64_t large = 0;        // units over half the capacity
   std::int64_t room = 0;         // beside those of them that are not alone
   std::int64_t small_slots = 0;  // of units from k up to half the capacity

@@ -8,8 +8,8 @@
 
 namespace brimful {
 
-// For units of these sizes, in bins of this capacity.
-std::int64_t lower_bound_bins(std::span<const std::int32_t> sizes, std::int64_t capacity);
+// For units of these sizes, largest first, in bins of this capacity.
+std::int64_t lower_bound_bins(std::span<const SizeGroup> sizes, std::int64_t capacity);
 
 // For the units of a packing made with these options: by their sizes, by the pieces that a bin may
 // hold, and by the resource.

@@ -77,7 +77,7 @@ void place_many_sided(const Units& units, std::int64_t num_units, Strategy strat
   packing.documents.resize(all.size());
   packing.starts.resize(all.size());
   packing.lengths.resize(all.size());
-  std::vector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
+  UnsetVector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::size_t place = at(places[at(bins[i])]++);
     packing.documents[place] = all[i].document;

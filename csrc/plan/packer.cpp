@@ -59,28 +59,58 @@ void place_apart(const Units& units, Packing& packing) {
 }
 
 template <class Index>
-void place_sequence(Index index, const PieceSequence& sequence, const Units& units,
-                    Packing& packing) {
+void place_sequence(Index index, PieceSequence sequence, const Units& units, Packing& packing) {
   BinRuns bins(units.capacity(), sequence.groups.back().size, units.max_segments());
   std::int64_t piece = 0;
-  for (const PieceGroup& group : sequence.groups) {
+  for (const SizeGroup& group : sequence.groups) {
     bins.place(group, piece, index);
     piece += group.count;
   }
-  bins.write(sequence, packing);
+  bins.write(std::move(sequence), packing);
 }
 
-void place_decreasing(const Units& units, std::int64_t num_units, const PackOptions& options,
+void place_decreasing(PieceSequence sequence, const Units& units, const PackOptions& options,
                       Packing& packing) {
-  PieceSequence sequence = decreasing_sequence(units, num_units, packing.split_documents > 0);
+  const auto num_units = static_cast<std::int64_t>(sequence.documents.size());
   if (options.seed) shuffle_equal(sequence, *options.seed);
   if (options.strategy == Strategy::kFirstFitDecreasing) {
-    place_sequence(FirstFitTree(), sequence, units, packing);
+    place_sequence(FirstFitTree(), std::move(sequence), units, packing);
   } else if (table_pays(packing.capacity, num_units)) {
-    place_sequence(BestFitTable(packing.capacity), sequence, units, packing);
+    place_sequence(BestFitTable(packing.capacity), std::move(sequence), units, packing);
   } else {
-    place_sequence(BestFitBuckets(packing.capacity, num_units), sequence, units, packing);
+    place_sequence(BestFitBuckets(packing.capacity, num_units), std::move(sequence), units,
+                   packing);
   }
+}
+
+bool is_decreasing(Strategy strategy) {
+  return strategy == Strategy::kFirstFitDecreasing || strategy == Strategy::kBestFitDecreasing;
+}
+
+// Whole documents without constraints on their sizes are counted while they are checked. False,
+// with nothing done, where there is more to them.
+bool place_whole_documents(const Units& units, const PackOptions& options, Packing& packing) {
+  const auto documents = static_cast<std::int64_t>(units.lengths().size());
+  if (!is_decreasing(options.strategy) || !units.plain() || documents > kMostInSequence ||
+      !table_pays(packing.capacity, documents)) {
+    return false;
+  }
+  const auto counts = count_lengths(units);
+  if (!counts || (*counts)[0] == documents) return false;
+  PieceSequence sequence = decreasing_sequence(units, *counts);
+  packing.empty_documents = (*counts)[0];
+  for (const SizeGroup& group : sequence.groups) packing.tokens += group.size * group.count;
+  place_decreasing(std::move(sequence), units, options, packing);
+  return true;
+}
+
+void check_sequence(const Units& units, std::int64_t num_units) {
+  const auto documents = static_cast<std::int64_t>(units.lengths().size());
+  if (std::max(documents, num_units) <= kMostInSequence) return;
+  throw PlanError(std::to_string(documents) + " documents in " + std::to_string(num_units) +
+                  " pieces are more than the " + std::to_string(kMostInSequence) +
+                  " that can be sorted at once: pack parts of them, or choose "
+                  "strategy=\"streaming\"");
 }
 
 void place(const Units& units, std::int64_t num_units, const PackOptions& options,
@@ -107,7 +137,9 @@ void place(const Units& units, std::int64_t num_units, const PackOptions& option
   } else if (options.strategy == Strategy::kBestFit) {
     place_best_fit(units, num_units, packing);
   } else {
-    place_decreasing(units, num_units, options, packing);
+    check_sequence(units, num_units);
+    place_decreasing(decreasing_sequence(units, num_units, packing.split_documents > 0), units,
+                     options, packing);
   }
   units.unfold(packing);
 }
@@ -132,6 +164,9 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
   const Units units(lengths, capacity, options);
   Packing packing;
   packing.capacity = capacity;
+  constexpr std::size_t kBytesAPiece = 22;  // of the packing, bins and the way there included
+  expect_memory(kBytesAPiece * lengths.size());
+  if (place_whole_documents(units, options, packing)) return packing;
   const UnitCounts counts = units.survey(options.strategy, packing);
   const auto too_many = [&] {
     const std::int64_t pieces =

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "plan/large.hpp"
+
 namespace brimful {
 
 enum class Strategy : std::uint8_t {
@@ -26,13 +28,20 @@ enum class Overlong : std::uint8_t { kSplit, kTruncate, kDrop, kError };
 std::optional<Strategy> parse_strategy(std::string_view name);
 std::optional<Overlong> parse_overlong(std::string_view name);
 
+// Units of one size: what is placed as a whole, and the slots it takes.
+struct SizeGroup {
+  std::int32_t size = 0;
+  std::int64_t count = 0;
+};
+
 // Bins in compressed sparse rows: bin b holds pieces bin_offsets[b] .. bin_offsets[b+1].
 struct Packing {
   std::int64_t capacity = 0;
-  std::vector<std::int64_t> bin_offsets;  // [bins + 1]
-  std::vector<std::int64_t> documents;    // [pieces] index into the lengths given
-  std::vector<std::int64_t> starts;       // [pieces] first token of the piece in its document
-  std::vector<std::int32_t> lengths;      // [pieces] tokens
+  UnsetVector<std::int64_t> bin_offsets;  // [bins + 1]
+  UnsetVector<std::int64_t> documents;    // [pieces] index into the lengths given
+  ZeroVector<std::int64_t> starts;        // [pieces] first token of the piece in its document
+  UnsetVector<std::int32_t> lengths;      // [pieces] tokens
+  std::vector<SizeGroup> sizes;           // of all units, largest first; or empty: not counted
   std::int64_t tokens = 0;                // tokens placed
   std::int64_t dropped_documents = 0;     // left out whole, by Overlong::kDrop
   std::int64_t dropped_tokens = 0;        // of dropped documents and cut ends together

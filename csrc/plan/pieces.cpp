@@ -2,6 +2,7 @@
 // small beside their number, else a radix sort.
 #include "plan/pieces.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include "plan/large.hpp"
@@ -13,12 +14,12 @@ namespace {
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
 // Turns counts by size into groups, largest first, and into the place of each size's first unit.
-std::vector<PieceGroup> take_places(std::vector<std::int64_t>& counts) {
-  std::vector<PieceGroup> groups;
-  std::int64_t place = 0;
+template <class Count>
+std::vector<SizeGroup> take_places(std::vector<Count>& counts) {
+  std::vector<SizeGroup> groups;
+  Count place = 0;
   for (std::size_t size = counts.size(); size-- > 0;) {
-    const std::int64_t count = counts[size];
-    counts[size] = place;
+    const Count count = std::exchange(counts[size], place);
     place += count;
     if (count > 0) groups.push_back({static_cast<std::int32_t>(size), count});
   }
@@ -53,7 +54,7 @@ void radix_sort_decreasing(std::vector<T>& pieces, std::int64_t capacity) {
   }
 }
 
-void extend(std::vector<PieceGroup>& groups, std::int32_t size) {
+void extend(std::vector<SizeGroup>& groups, std::int32_t size) {
   if (groups.empty() || groups.back().size != size) groups.push_back({size, 0});
   ++groups.back().count;
 }
@@ -67,12 +68,12 @@ PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bo
   sequence.documents.resize(at(num_units));
   if (with_starts) sequence.starts.resize(at(num_units));
   if (table_pays(capacity, num_units)) {
-    std::vector<std::int64_t> places(at(capacity + 1));
+    std::vector<std::uint32_t> places(at(capacity + 1));
     units.each([&](const Unit& unit) { ++places[at(unit.size)]; });
     sequence.groups = take_places(places);
     units.each([&](const Unit& unit) {
       const std::size_t place = at(places[at(unit.size)]++);
-      sequence.documents[place] = unit.document;
+      sequence.documents[place] = static_cast<std::int32_t>(unit.document);
       if (with_starts) sequence.starts[place] = unit.start;
     });
     return sequence;
@@ -82,9 +83,57 @@ PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bo
   units.each([&](const Unit& unit) { pieces.push_back({unit.document, unit.start, unit.size}); });
   radix_sort_decreasing(pieces, capacity);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
-    sequence.documents[i] = pieces[i].document;
+    sequence.documents[i] = static_cast<std::int32_t>(pieces[i].document);
     if (with_starts) sequence.starts[i] = pieces[i].start;
     extend(sequence.groups, pieces[i].size);
+  }
+  return sequence;
+}
+
+std::optional<std::vector<std::uint32_t>> count_lengths(const Units& units) {
+  const std::span<const std::int64_t> lengths = units.lengths();
+  const std::size_t sizes = at(units.capacity() + 1);
+  const auto longest = static_cast<std::uint64_t>(units.rule().payload());
+  // Four tables, as equal lengths in a row would wait for each other's count.
+  std::vector<std::uint32_t> counts(4 * sizes);
+  std::uint32_t* const table = counts.data();
+  const std::size_t fours = lengths.size() / 4 * 4;
+  for (std::size_t i = 0; i < fours; i += 4) {
+    const auto a = static_cast<std::uint64_t>(lengths[i]);
+    const auto b = static_cast<std::uint64_t>(lengths[i + 1]);
+    const auto c = static_cast<std::uint64_t>(lengths[i + 2]);
+    const auto d = static_cast<std::uint64_t>(lengths[i + 3]);
+    if (std::max(std::max(a, b), std::max(c, d)) > longest) return std::nullopt;
+    ++table[a];
+    ++table[sizes + b];
+    ++table[2 * sizes + c];
+    ++table[3 * sizes + d];
+  }
+  for (std::size_t i = fours; i < lengths.size(); ++i) {
+    if (static_cast<std::uint64_t>(lengths[i]) > longest) return std::nullopt;
+    ++table[lengths[i]];
+  }
+  for (std::size_t size = 0; size < sizes; ++size) {
+    table[size] += table[sizes + size] + table[2 * sizes + size] + table[3 * sizes + size];
+  }
+  counts.resize(sizes);
+  return counts;
+}
+
+PieceSequence decreasing_sequence(const Units& units, std::span<const std::uint32_t> counts) {
+  const std::span<const std::int64_t> lengths = units.lengths();
+  PieceSequence sequence;
+  reserve_large(sequence.documents, lengths.size());
+  sequence.documents.resize(lengths.size());
+  std::vector<std::uint32_t> places(counts.begin(), counts.end());
+  sequence.groups = take_places(places);
+  std::uint32_t* const place = places.data();
+  std::int32_t* const documents = sequence.documents.data();
+  const auto n = static_cast<std::int32_t>(lengths.size());
+  for (std::int32_t i = 0; i < n; ++i) documents[place[lengths[at(i)]]++] = i;
+  if (counts[0] > 0) {  // empty documents stand last
+    sequence.documents.resize(lengths.size() - counts[0]);
+    sequence.groups.pop_back();
   }
   return sequence;
 }
@@ -92,7 +141,7 @@ PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bo
 void shuffle_equal(PieceSequence& sequence, std::uint64_t seed) {
   Shuffler shuffler(seed);
   std::size_t first = 0;
-  for (const PieceGroup& group : sequence.groups) {
+  for (const SizeGroup& group : sequence.groups) {
     shuffler.shuffle(at(group.count), [&](std::size_t i, std::size_t j) {
       std::swap(sequence.documents[first + i], sequence.documents[first + j]);
       if (!sequence.starts.empty()) {
@@ -103,7 +152,7 @@ void shuffle_equal(PieceSequence& sequence, std::uint64_t seed) {
   }
 }
 
-std::vector<PieceGroup> size_histogram(std::span<const std::int32_t> sizes, std::int64_t capacity) {
+std::vector<SizeGroup> size_histogram(std::span<const std::int32_t> sizes, std::int64_t capacity) {
   if (table_pays(capacity, static_cast<std::int64_t>(sizes.size()))) {
     std::vector<std::int64_t> counts(at(capacity + 1));
     for (const std::int32_t size : sizes) ++counts[at(size)];
@@ -111,7 +160,7 @@ std::vector<PieceGroup> size_histogram(std::span<const std::int32_t> sizes, std:
   }
   std::vector<std::int32_t> sorted(sizes.begin(), sizes.end());
   radix_sort_decreasing(sorted, capacity);
-  std::vector<PieceGroup> groups;
+  std::vector<SizeGroup> groups;
   for (const std::int32_t size : sorted) extend(groups, size);
   return groups;
 }

@@ -223,8 +223,8 @@ void Units::unfold(Packing& packing) const {
 }
 
 void Units::unfold_groups(Packing& packing) const {
-  std::vector<std::int64_t> documents;
-  std::vector<std::int32_t> lengths;
+  UnsetVector<std::int64_t> documents;
+  UnsetVector<std::int32_t> lengths;
   reserve_large(documents, lengths_.size());
   reserve_large(lengths, lengths_.size());
   std::int64_t unit = 0;

@@ -41,6 +41,8 @@ class Units {
   std::int64_t resource_of(std::int64_t document) const {
     return resource_.empty() ? 0 : resource_[at(document)];
   }
+  // Each unit is a piece, with its tokens for size.
+  bool plain() const { return rule_.exact() && !grouped() && resource_.empty(); }
   // Room is more than free slots and a number of pieces: a unit that fits need not be the same as
   // another one of its size.
   bool many_sided() const {
