@@ -22,7 +22,7 @@ void check_alike(const Units& units) {
 // Each pattern fits a bin, and all together hold each size as often as there are units of it.
 void check_cover(const PatternView& patterns, const PieceSequence& sequence, const Units& units) {
   std::vector<std::int64_t> missing;
-  for (const PieceGroup& group : sequence.groups) missing.push_back(group.count);
+  for (const SizeGroup& group : sequence.groups) missing.push_back(group.count);
   check_patterns(patterns, static_cast<std::int64_t>(missing.size()));
   for (std::size_t p = 0; p < patterns.times.size(); ++p) {
     std::int64_t free = units.capacity();
@@ -48,7 +48,7 @@ void check_cover(const PatternView& patterns, const PieceSequence& sequence, con
 void write(const PatternView& patterns, const PieceSequence& sequence, Packing& packing) {
   std::vector<std::size_t> next;  // the next unit of each size
   std::size_t first = 0;
-  for (const PieceGroup& group : sequence.groups) {
+  for (const SizeGroup& group : sequence.groups) {
     next.push_back(first);
     first += at(group.count);
   }
@@ -75,8 +75,8 @@ void write(const PatternView& patterns, const PieceSequence& sequence, Packing& 
 
 }  // namespace
 
-std::vector<PieceGroup> unit_histogram(std::span<const std::int64_t> lengths, std::int64_t capacity,
-                                       const PackOptions& options) {
+std::vector<SizeGroup> unit_histogram(std::span<const std::int64_t> lengths, std::int64_t capacity,
+                                      const PackOptions& options) {
   const Units units(lengths, capacity, options);
   check_alike(units);
   Packing packing;

@@ -104,15 +104,6 @@ bool place_whole_documents(const Units& units, const PackOptions& options, Packi
   return true;
 }
 
-void check_sequence(const Units& units, std::int64_t num_units) {
-  const auto documents = static_cast<std::int64_t>(units.lengths().size());
-  if (std::max(documents, num_units) <= kMostInSequence) return;
-  throw PlanError(std::to_string(documents) + " documents in " + std::to_string(num_units) +
-                  " pieces are more than the " + std::to_string(kMostInSequence) +
-                  " that can be sorted at once: pack parts of them, or choose "
-                  "strategy=\"streaming\"");
-}
-
 void place(const Units& units, std::int64_t num_units, const PackOptions& options,
            Packing& packing) {
   if (num_units == 0) {
@@ -137,7 +128,6 @@ void place(const Units& units, std::int64_t num_units, const PackOptions& option
   } else if (options.strategy == Strategy::kBestFit) {
     place_best_fit(units, num_units, packing);
   } else {
-    check_sequence(units, num_units);
     place_decreasing(decreasing_sequence(units, num_units, packing.split_documents > 0), units,
                      options, packing);
   }

@@ -3,8 +3,10 @@
 #include "plan/pieces.hpp"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 
+#include "core/error.hpp"
 #include "plan/large.hpp"
 #include "plan/seeded.hpp"
 
@@ -59,9 +61,18 @@ void extend(std::vector<SizeGroup>& groups, std::int32_t size) {
   ++groups.back().count;
 }
 
+void check_most(std::int64_t documents, std::int64_t num_units) {
+  if (std::max(documents, num_units) <= kMostInSequence) return;
+  throw PlanError(std::to_string(documents) + " documents in " + std::to_string(num_units) +
+                  " pieces are more than the " + std::to_string(kMostInSequence) +
+                  " that can be sorted at once: pack parts of them, or choose "
+                  "strategy=\"streaming\"");
+}
+
 }  // namespace
 
 PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bool with_starts) {
+  check_most(static_cast<std::int64_t>(units.lengths().size()), num_units);
   PieceSequence sequence;
   const std::int64_t capacity = units.capacity();
   reserve_large(sequence.documents, at(num_units));

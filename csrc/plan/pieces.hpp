@@ -22,7 +22,8 @@ struct PieceSequence {
 // Most documents, and most units, that a sequence can hold.
 inline constexpr std::int64_t kMostInSequence = (std::int64_t{1} << 31) - 1;
 
-// `num_units` is survey()'s. With starts where documents may have been split.
+// `num_units` is survey()'s. Throws PlanError for more than kMostInSequence. With starts where
+// documents may have been split.
 PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bool with_starts);
 
 // How many documents have each length, [capacity + 1], if none is negative or longer than a bin
