@@ -1,42 +1,55 @@
-"""What pytest-benchmark does not print of the packers: ratios of time, bins and memory, by set."""
+"""What pytest-benchmark does not print of plans: bins, utilization, memory, by set, in markdown."""
 
 from collections import defaultdict
 from typing import Any
 
+YARDSTICK = "best_fit_decreasing"
+
+# What benches may record in extra_info: how it is printed.
+COLUMNS: dict[str, tuple[str, Any]] = {
+    "utilization": ("utilization", "{:.3%}".format),
+    "bins": ("bins", "{:,}".format),
+    "lower_bound": ("lower bound", "{:,}".format),
+    "bins_over_lower_bound": ("bins / bound", "{:.5f}".format),
+    "best_fit_over_lower_bound": (f"{YARDSTICK} / bound", "{:.5f}".format),
+    "peak_bytes": ("memory", lambda size: f"{size / 2**20:,.1f} MiB"),
+    "random": ("imbalance, at random", "{:.3f}".format),
+    "imbalance": ("imbalance", "{:.3f}".format),
+}
+
 
 def pytest_terminal_summary(terminalreporter: Any, config: Any) -> None:
-    sets: dict[str, list[Any]] = defaultdict(list)
+    groups: dict[str, list[Any]] = defaultdict(list)
     for benchmark in config._benchmarksession.benchmarks:
-        if "bins_over_lower_bound" in benchmark.extra_info:
-            sets[benchmark.group].append(benchmark)
-    for name, benchmarks in sets.items():
+        if benchmark.extra_info.keys() & COLUMNS.keys():
+            groups[benchmark.group].append(benchmark)
+    for name, benchmarks in groups.items():
         terminalreporter.write_line("")
         for line in table(name, sorted(benchmarks, key=lambda b: b.stats.median)):
             terminalreporter.write_line(line)
 
 
-def table(name: str, benchmarks: list[Any]) -> list[str]:
-    """Markdown: one row a packer, the quickest first."""
-    yardstick = next((b.stats.median for b in benchmarks if is_yardstick(b)), None)
-    lines = [
-        f"| {name} | time | ratio | utilization | bins / lower bound | memory |",
-        "| --- | ---: | ---: | ---: | ---: | ---: |",
-    ]
+def table(group: str, benchmarks: list[Any]) -> list[str]:
+    """A row each, the quickest first; the ratio is that of its time to the yardstick's."""
+    yardsticks = [b.stats.median for b in benchmarks if b.params.get("strategy") == YARDSTICK]
+    yardstick = yardsticks[0] if len(yardsticks) == 1 else None
+    columns = [key for key in COLUMNS if key in benchmarks[0].extra_info]
+    heads = ["time", *(["ratio"] if yardstick else []), *(COLUMNS[key][0] for key in columns)]
+    lines = [f"| {group} | " + " | ".join(heads) + " |", "| --- |" + " ---: |" * len(heads)]
     for b in benchmarks:
-        info = b.extra_info
-        ratio = "" if yardstick is None else f"{b.stats.median / yardstick:.2f}"
-        lines.append(
-            f"| {packer(b)} | {1e3 * b.stats.median:,.2f} ms | {ratio} "
-            f"| {100 * info['utilization']:.3f} % | {info['bins_over_lower_bound']:.5f} "
-            f"| {info['peak_bytes'] / 2**20:,.1f} MiB |"
-        )
+        cells = [f"{1e3 * b.stats.median:,.2f} ms"]
+        cells += [f"{b.stats.median / yardstick:.2f}"] if yardstick else []
+        cells += [COLUMNS[key][1](b.extra_info[key]) for key in columns]
+        lines.append(f"| {label(b)} | " + " | ".join(cells) + " |")
     return lines
 
 
-def is_yardstick(benchmark: Any) -> bool:
-    return bool(benchmark.params.get("strategy") == "best_fit_decreasing")
-
-
-def packer(benchmark: Any) -> str:
-    strategy = benchmark.params.get("strategy")
-    return f"brimful {strategy}" if strategy else benchmark.params["rival"].name
+def label(benchmark: Any) -> str:
+    """What tells a row from the others of its group."""
+    told_by_group = {"n", "time_limit"}
+    values = [
+        getattr(value, "name", value)
+        for key, value in benchmark.params.items()
+        if key not in told_by_group
+    ]
+    return ", ".join(str(value) for value in values if str(value) not in benchmark.group)
