@@ -1,3 +1,4 @@
+// By cost first, and where the capacity forbids that by size; then costly bins share with others.
 #include "plan/balanced.hpp"
 
 #include <algorithm>
