@@ -1,5 +1,6 @@
 """Input at which a packer could turn quadratic, or take memory by the capacity."""
 
+import os
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,16 @@ def test_no_document_and_one_document(strategy: Strategy, capacity: int) -> None
 def test_more_pieces_than_memory_holds_is_an_error(strategy: Strategy) -> None:
     with pytest.raises(bf.PlanError, match="takes 1000000000000000000 pieces, more than memory"):
         bf.pack([10**18], 1, strategy=strategy)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_more_pieces_than_the_machine_can_hold_are_refused_before_it_tries(
+    strategy: Strategy,
+) -> None:
+    # Each column of such a plan would be granted alone, and the process ended while writing them.
+    pieces = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 20
+    with pytest.raises(bf.PlanError, match=f"takes {pieces} pieces, more than memory holds"):
+        bf.pack([pieces], 1, strategy=strategy)
 
 
 def constraints(documents: int) -> list[dict[str, Any]]:

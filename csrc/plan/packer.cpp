@@ -2,6 +2,8 @@
 // pieces.
 #include "plan/packer.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <new>
@@ -134,6 +136,14 @@ void place(const Units& units, std::int64_t num_units, const PackOptions& option
   units.unfold(packing);
 }
 
+// The kernel promises more memory than there is, and ends the process that comes to use it: so what
+// cannot be held is refused before it is begun.
+bool memory_holds(std::int64_t pieces) {
+  constexpr std::int64_t kBytesAPiece = 28;  // of the plan, with bins of one piece
+  const std::int64_t bytes = std::int64_t{sysconf(_SC_PHYS_PAGES)} * sysconf(_SC_PAGE_SIZE);
+  return pieces <= bytes / kBytesAPiece;
+}
+
 void check_buffer(std::int64_t buffer) {
   constexpr std::int64_t kMost = 1 << 16;  // pieces; more would take seconds a bin
   if (buffer < 1 || buffer > kMost) {
@@ -165,6 +175,7 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
                      std::to_string(capacity) + " takes " + std::to_string(pieces) +
                      " pieces, more than memory holds: raise the capacity or pack fewer documents");
   };
+  if (!memory_holds(counts.units)) throw too_many();
   try {
     place(units, counts.units, options, packing);
   } catch (const std::bad_alloc&) {

@@ -47,8 +47,8 @@ def pack(
     """The best packing found in about ``time_limit`` seconds beyond those that best-fit-decreasing
     takes, never one of more bins than that, and a number of bins that no packing goes below."""
     highspy = require("highspy", "optimal", 'strategy="optimal"')
+    packing = _core.pack(lengths, capacity, options)  # first: it refuses more than memory holds
     sizes, counts = _core.unit_histogram(lengths, capacity, options)
-    packing = _core.pack(lengths, capacity, options)
     bound = _core.lower_bound_bins(packing, options)
     if not len(sizes):
         return packing, bound
