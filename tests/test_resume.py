@@ -400,6 +400,19 @@ def test_a_spoilt_state_is_refused_and_changes_nothing(spoil):
         other.load_state_dict("state")
 
 
+@pytest.mark.parametrize("allow_batch_change", [False, True])
+@pytest.mark.parametrize(("delivered", "rest"), [(10, 10), (15, 10), (7, 4)])
+def test_a_step_with_more_bins_delivered_than_its_epoch_has_is_refused(
+    delivered, rest, allow_batch_change
+):
+    loader = make([16] * 10, accumulate=16)
+    state = saved(loader)
+    state["cursor"] |= {"step_bins": delivered, "bin": 6 if rest == 4 else 0}
+    other = make([16] * 10, accumulate=15 if allow_batch_change else 16)
+    with pytest.raises(bf.StateError, match=f"{delivered} bins are delivered.* {rest} bins from"):
+        other.load_state_dict(state, allow_batch_change=allow_batch_change)
+
+
 def test_a_state_keeps_its_place_when_its_epoch_is_set_again():
     loader = make([4] * 10, seq_len=4)
     iterator = iter(loader)

@@ -59,12 +59,26 @@ void check(const Plan& plan, const Cursor& c) {
                      std::to_string(order.phase) +
                      " short; that is no order that this run can have had");
   }
-  const std::int64_t bins = c.bin == 0 || c.window == plan.num_windows()
-                                ? 0
-                                : plan.window(c.epoch, c.window).packing.num_bins();
+  const auto bins_of = [&](std::int64_t w) {
+    return w < plan.num_windows() ? plan.window(c.epoch, w).packing.num_bins() : 0;
+  };
+  if (c.bin == 0 && c.step_bins == 0) return;
+  const std::int64_t bins = bins_of(c.window);
   if (c.bin > bins) {
     throw StateError("the state's place (" + place(c) + ") does not exist: that window has " +
                      std::to_string(bins) + " bins");
+  }
+  if (c.step_bins == 0) return;
+  // A step whose last bin is delivered is behind the cursor.
+  std::int64_t rest = bins - c.bin;
+  for (std::int64_t w = c.window + 1; rest <= c.step_bins && w < plan.num_windows(); ++w) {
+    rest += bins_of(w);
+  }
+  if (rest <= c.step_bins) {
+    throw StateError("the state's place (" + place(c) + ") is that of a step of which " +
+                     std::to_string(c.step_bins) +
+                     " bins are delivered and more are to come, but its epoch has " +
+                     std::to_string(rest) + " bins from there on");
   }
 }
 

@@ -97,10 +97,9 @@ bool Dealer::gather_step() {
   evenness_ = {};
   // A step that an earlier run began had other ranks, perhaps.
   if (complete && first_bin_ == 0) evenness_ = {.steps = 1, .imbalance = step_imbalance()};
-  const bool delivered = static_cast<std::int64_t>(step_.size()) <= first_bin_;
   if (!complete && geometry_.drop_last) drop_rest_of_step();
-  first_bin_ = 0;
-  finished_ = delivered || step_.empty();
+  finished_ = static_cast<std::int64_t>(step_.size()) <= std::exchange(first_bin_, 0);
+  if (finished_) step_.clear();
   return !finished_;
 }
 
