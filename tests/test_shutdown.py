@@ -105,6 +105,44 @@ def test_threads_end_with_the_iterator_the_loader_and_the_epoch():
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_ctrl_c_at_any_line_leaves_no_thread():
+    done = run(
+        """
+        class Interrupt:
+            # Raises at a line of the loader's own, counted from the first of a pass.
+            def __init__(self, line):
+                self.lines_to_go = line
+            def __call__(self, frame, event, arg):
+                if not frame.f_code.co_filename.endswith(("loader.py", "iteration.py")):
+                    return None
+                if event == "line":
+                    self.lines_to_go -= 1
+                    if self.lines_to_go == 0:
+                        raise KeyboardInterrupt
+                return self
+
+        sys.unraisablehook = lambda unraisable: None  # of an interrupt in __del__
+        l = loader(num_workers=2, batch_size=300)
+        batches = sum(1 for _ in l)
+        line = 0
+        while line == 0 or interrupt.lines_to_go <= 0:  # until a pass has fewer lines
+            line += 1
+            interrupt = Interrupt(line)
+            sys.settrace(interrupt)
+            try:
+                for batch in l:
+                    pass
+            except KeyboardInterrupt:
+                pass
+            sys.settrace(None)
+            check_threads(0)
+        assert line > 20
+        assert sum(1 for _ in l) == batches
+        """
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_ctrl_c_reaches_a_blocked_next_and_leaves_no_thread():
     done = run(
         """

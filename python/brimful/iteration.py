@@ -56,8 +56,8 @@ class LoaderIterator:
     def close(self) -> None:
         """Ends the threads; the iterator is then at its end."""
         if self._stream is not None:
-            stream, self._stream = self._stream, None
-            self._loader._retire(stream)
+            self._loader._retire(self._stream)
+            self._stream = None
 
     def __del__(self) -> None:
         if getattr(self, "_stream", None) is not None:

@@ -166,13 +166,15 @@ class DataLoader:
         stream = _core.Stream(
             self._plan, self._layout, self._geometry, begin, self._prefetch, self._ledger
         )
-        self._live.append(stream)
+        # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
+        iterator = LoaderIterator(self, stream)
         self._pid = os.getpid()
+        self._live.append(stream)
         self._newest = (stream, begin)
         self._place = None
         self._pending = _core.Cursor(stream.epoch + 1)
         self._loaded = False
-        return LoaderIterator(self, stream)
+        return iterator
 
     def _next_cursor(self) -> _core.Cursor:
         epoch = self._pinned_epoch
@@ -182,10 +184,10 @@ class DataLoader:
 
     def _retire(self, stream: _core.Stream) -> None:
         """Ends a stream's threads and keeps what it counted."""
+        stream.close()  # first, and again if need be: whatever interrupts this, threads end
         if stream not in self._live:
             return
         self._live.remove(stream)
-        stream.close()
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
             for name in SECONDS_FIELDS:
                 self._retired_seconds[name] += getattr(stream.counters, name)
