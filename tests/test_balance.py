@@ -121,6 +121,10 @@ def test_nothing_to_deal():
         {"world_size": 2, "cost": (1, -1)},
         {"world_size": 2, "cost": (0, 0)},
         {"world_size": 2, "cost": (1, math.nan)},
+        {"world_size": 2, "cost": (math.inf, 1)},
+        {"world_size": 2, "cost": (1e308, 1e308)},
+        {"world_size": 2**40},
+        {"world_size": 2**31, "micro_batches": 2**62},
         {"world_size": 2, "cost": (1,)},
         {"world_size": 2, "cost": 3},
     ],
@@ -128,6 +132,11 @@ def test_nothing_to_deal():
 def test_arguments_that_make_no_sense_are_refused(how):
     with pytest.raises(bf.PlanError, match=list(how)[-1]):
         bf.balance(bf.pack([1, 2, 3], 4), **how)
+
+
+def test_a_plan_that_is_none_is_a_type_error():
+    with pytest.raises(TypeError, match=r"plan is a list; what bf\.pack returned is expected"):
+        bf.balance([1, 2, 3], world_size=2)
 
 
 def test_costs_beyond_64_bits_in_all_are_right():

@@ -46,6 +46,7 @@ def test_the_given_lengths_stay_as_they_are() -> None:
         (["12"], TypeError, "integers are expected"),
         ([None], TypeError, "dtype object"),
         ([2**70], TypeError, "dtype object"),
+        (np.ma.masked_array([1, 2], [0, 1]), TypeError, "lengths is a masked array"),
         ([1, 2**63], (bf.PlanError, TypeError), "."),
         (np.array([1, 2**63], np.uint64), bf.PlanError, "document 1 has a length of 9223372036854"),
         ([[1, 2], [3, 4]], bf.PlanError, r"shape \(2, 2\)"),
@@ -88,6 +89,13 @@ def test_a_buffer_out_of_range_is_refused(buffer: int) -> None:
 def test_a_buffer_that_is_no_whole_number_is_refused(buffer: Any) -> None:
     with pytest.raises(TypeError, match="a whole number of documents is expected"):
         bf.pack([1], 8, buffer=buffer)
+
+
+def test_time_has_no_upper_limit_and_is_not_negative() -> None:
+    assert bf.pack([1], 8, time_limit=10**400).num_bins == 1
+    for seconds in (-1, -(10**400), float("nan")):
+        with pytest.raises(bf.PlanError, match=r"time_limit is .* seconds; it must be from 0"):
+            bf.pack([1], 8, time_limit=seconds)
 
 
 def test_unknown_names_are_refused_with_the_known_ones() -> None:

@@ -263,6 +263,9 @@ def test_views_of_any_strides_are_read_in_their_own_order() -> None:
     tensor = torch.arange(6).reshape(3, 2).t()
     assert bf.unpad(tensor, mask.T.copy().T).values.tolist() == tensor[mask == 1].tolist()
     assert bf.unpad(torch.ones(1).expand(2, 3), mask).values.tolist() == [1, 1, 1]
+    single = torch.tensor([[3.0, 4.0]])[:, ::2]  # contiguous, with a stride of 2
+    assert bf.unpad(single, np.ones((1, 1))).values.tolist() == [3]
+    assert bf.repad(single[0], [0, 1], width=2).tolist() == [[3, 0]]
     conjugate = torch.tensor([[1 + 2j, 3 + 4j]]).conj()
     assert bf.unpad(conjugate, np.array([[0, 1]])).values.tolist() == [3 - 4j]
 
@@ -373,6 +376,14 @@ def test_a_fill_that_the_dtype_does_not_hold_is_an_error(column: Any, name: str)
     with pytest.raises(bf.PlanError, match=f"{name} would be filled with"):
         bf.unpad({name: column}, np.ones((1, 3)), multiple=8)
     assert len(bf.unpad({name: column}, np.ones((1, 3))).values[name]) == 3
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float32])
+@pytest.mark.parametrize("make", [np.zeros, lambda *how: torch.from_numpy(np.zeros(*how))])
+def test_a_fill_beyond_any_dtype_is_an_error(make: Any, dtype: Any) -> None:
+    for fill in (10**400, -(10**400), 1e39):
+        with pytest.raises(bf.PlanError, match="values would be filled with"):
+            bf.unpad(make((1, 3), dtype), np.ones((1, 3)), multiple=8, fill=fill)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ packing, its utilization and its capacity stay as they are.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -17,6 +16,8 @@ import numpy.typing as npt
 from brimful._core import PlanError
 from brimful.config import whole_number
 from brimful.pack_plan import PackPlan
+
+_MOST_FACTOR = 1e200  # so that costs and their sums stay finite
 
 Cost: TypeAlias = Literal["attention"] | tuple[float, float]
 
@@ -56,17 +57,24 @@ def balance(
         its other places are -1; it stays out of ``imbalance``. Costs O(bins log bins) time.
 
     Raises:
-        PlanError: counts below 1, or a cost that is neither.
+        PlanError: counts below 1, more than 2**31 bins a step, or a cost that is neither.
+        TypeError: a plan that is none.
 
     Source: sorting before dealing, as the longest-processing-time rule does (Graham, "Bounds on
     multiprocessing timing anomalies", SIAM J. Appl. Math. 17, 1969): bins of a window are sorted by
     cost, consecutive ones are a step, and in it the next costliest go to the ranks with the least.
     """
+    if not isinstance(plan, PackPlan):
+        raise TypeError(f"plan is a {type(plan).__name__}; what bf.pack returned is expected")
     ranks = _at_least_one("world_size", world_size)
     rounds = _at_least_one("micro_batches", micro_batches)
     window = _at_least_one("window", window)
     costs = bin_costs(plan, cost)
     per_step = ranks * rounds
+    if per_step > 2**31:
+        raise PlanError(
+            f"a step of world_size x micro_batches = {ranks} x {rounds} bins is more than 2^31"
+        )
     per_window = min(window, -(-len(costs) // per_step)) * per_step
     if not len(costs):
         return Balance(np.empty((0, ranks, rounds), np.int64), None, window)
@@ -104,8 +112,10 @@ def bin_costs(plan: PackPlan, cost: Cost = "attention") -> npt.NDArray[np.float6
             f'cost is {cost!r}; choose "attention" or a pair of numbers (a, b) for '
             f"a * length + b * length**2"
         ) from None
-    if not (math.isfinite(a) and math.isfinite(b) and min(a, b) >= 0 and max(a, b) > 0):
-        raise PlanError(f"cost is {cost!r}; both factors must be 0 or more, and one above 0")
+    if not (0 <= a <= _MOST_FACTOR and 0 <= b <= _MOST_FACTOR and max(a, b) > 0):
+        raise PlanError(
+            f"cost is {cost!r}; both factors must be from 0 to {_MOST_FACTOR:g}, and one above 0"
+        )
     return a * _sums(plan, plan.lengths) + b * squares
 
 

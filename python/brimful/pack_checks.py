@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 import operator
 from typing import Any
@@ -67,7 +68,10 @@ def as_seed(seed: Any) -> int:
 def as_seconds(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name} is {value!r}; a number of seconds is expected, from 0")
-    seconds = float(value)
+    try:
+        seconds = float(value)
+    except OverflowError:  # a whole number with more digits than a float
+        seconds = math.inf * (1 if int(value) > 0 else -1)
     if not seconds >= 0:
         raise _core.PlanError(f"{name} is {seconds} seconds; it must be from 0")
     return seconds
@@ -87,6 +91,8 @@ def as_index(number: Any) -> int:
 
 
 def _as_integers(name: str, values: npt.ArrayLike, meaning: str) -> npt.NDArray[Any]:
+    if isinstance(values, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would be lost: fill it first")
     try:
         given = np.asarray(values)
     except ValueError as error:

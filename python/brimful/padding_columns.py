@@ -43,15 +43,21 @@ class _Numpy:
         if dtype.kind in "iu":
             return within(number, np.iinfo(dtype))
         if dtype.kind in "fc":
-            return not math.isfinite(number) or within(number, np.finfo(dtype), whole=False)
+            return within(number, np.finfo(dtype), whole=False)
         return number in (0, 1)
 
 
 def within(number: float, limits: Any, *, whole: bool = True) -> bool:
-    """Whether a number lies between limits.min and limits.max, both included."""
-    if whole and not float(number).is_integer():
+    """Whether a number lies between limits.min and limits.max, both included. What is not finite is
+    within those of dtypes that are not `whole`.
+    """
+    try:
+        value = float(number)
+    except OverflowError:
         return False
-    return bool(limits.min <= number <= limits.max)
+    if whole:
+        return value.is_integer() and bool(limits.min <= number <= limits.max)
+    return not math.isfinite(value) or float(limits.min) <= value <= float(limits.max)
 
 
 def items(array: npt.NDArray[Any], leading: int) -> npt.NDArray[np.uint8]:

@@ -26,7 +26,7 @@ class Torch:
         if dtype == torch.bool:
             return number in (0, 1)
         if dtype.is_floating_point or dtype.is_complex:
-            return not math.isfinite(number) or within(number, torch.finfo(dtype), whole=False)
+            return within(number, torch.finfo(dtype), whole=False)
         return within(number, torch.iinfo(dtype))
 
 
@@ -64,5 +64,6 @@ def _items(tensor: torch.Tensor, leading: int) -> npt.NDArray[np.uint8]:
     """As `padding_columns.items`; numpy does not know every dtype of torch, but bytes."""
     plain = tensor.detach().resolve_conj().resolve_neg().contiguous()
     count, each = math.prod(tensor.shape[:leading]), math.prod(tensor.shape[leading:])
-    flat = plain.reshape(-1).view(torch.uint8).numpy()
+    # A single value may be contiguous with any stride, which view() takes for gaps.
+    flat = plain.as_strided((plain.numel(),), (1,)).view(torch.uint8).numpy()
     return flat.reshape(count, each * tensor.element_size())
