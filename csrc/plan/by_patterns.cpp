@@ -16,7 +16,7 @@ void check_alike(const Units& units) {
   if (!units.many_sided()) return;
   throw PlanError(
       "strategy=\"optimal\" knows one capacity: it takes no resource, and no max_segments together "
-      "with groups; choose strategy=\"best_fit_decreasing\", which takes both");
+      "with groups; choose strategy=\"best_fit\" or \"streaming\", which take both");
 }
 
 // Each pattern fits a bin, and all together hold each size as often as there are units of it.
