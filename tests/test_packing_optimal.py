@@ -179,7 +179,7 @@ def test_seed_exchanges_equal_documents_only() -> None:
     ],
 )
 def test_what_it_cannot_take_is_refused(others: dict[str, Any]) -> None:
-    with pytest.raises(bf.PlanError, match='choose strategy="streaming"'):
+    with pytest.raises(bf.PlanError, match='choose strategy="best_fit" or "streaming"'):
         optimal([1, 2], 10, **others)
     replace_nothing: Any = {"max_segments": None}
     if "groups" in others:
