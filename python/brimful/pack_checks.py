@@ -71,7 +71,7 @@ def as_seconds(name: str, value: Any) -> float:
     try:
         seconds = float(value)
     except OverflowError:  # a whole number with more digits than a float
-        seconds = math.inf * (1 if int(value) > 0 else -1)
+        seconds = -math.inf if value < 0 else math.inf
     if not seconds >= 0:
         raise _core.PlanError(f"{name} is {seconds} seconds; it must be from 0")
     return seconds
