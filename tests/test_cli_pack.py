@@ -104,6 +104,22 @@ def test_pack_refuses_arrays_that_are_no_lengths(tmp_path: Path, array: Any) -> 
     assert_one_line_error(run("pack", tmp_path / "a.npy", "--seq-len", 8), "a.npy")
 
 
+def test_pack_refuses_files_that_say_more_than_they_hold(tmp_path: Path) -> None:
+    header = b"{'descr': '<i8', 'fortran_order': False, 'shape': (1" + 17 * b"0" + b",), }"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\x01\x00v\x00" + header.ljust(117) + b"\n")
+    assert_one_line_error(run("pack", tmp_path / "a.npy", "--seq-len", 8), "a.npy")
+    np.savez(tmp_path / "b.npz", lengths=LENGTHS)
+    (tmp_path / "b.npz").rename(tmp_path / "b.npy")
+    assert_one_line_error(run("pack", tmp_path / "b.npy", "--seq-len", 8), "b.npy")
+
+
+def test_pack_cuts_no_number_where_the_terminal_is_narrow(lengths_file: Path) -> None:
+    result = run("pack", lengths_file, "--seq-len", 128, width=40)
+    assert result.exit_code == 0
+    assert "…" not in result.output
+    assert "first_fit_decreasing" in result.output
+
+
 @pytest.mark.parametrize("lengths", [[], [0, 0]], ids=["none", "empty"])
 def test_pack_of_nothing(tmp_path: Path, lengths: list[int]) -> None:
     np.save(tmp_path / "a.npy", np.array(lengths, np.int64))

@@ -76,7 +76,7 @@ def _steps(console: Console, folder: Path, config: DemoConfig) -> None:
     ranks = Ranks(batch_size=config.batch_size)
     comparisons, _ = compare(lengths, config.seq_len, ranks=ranks)
     print_comparison(console, comparisons, corpus.num_tokens)
-    console.print(f"\n{notes(comparisons, ranks)}")
+    console.print(f"\n{notes(comparisons, ranks, min(79, console.width))}")
 
     _heading(console, 4, "Feed a training step, beside torch's DataLoader")
     _race(console, corpus, config)

@@ -40,8 +40,12 @@ def read_lengths(path: Path) -> NDArray[np.int64]:
             lengths = np.load(path, allow_pickle=False)
         else:
             lengths = np.array([int(word) for word in path.read_text().split()], np.int64)
-    except (ValueError, EOFError, OverflowError) as error:
+    # MemoryError: a header may speak of more than there is.
+    except (ValueError, EOFError, OverflowError, MemoryError) as error:
         raise bf.FormatError(f"{path}: no file of document lengths: {error}") from None
+    if not isinstance(lengths, np.ndarray):
+        lengths.close()
+        raise bf.FormatError(f"{path}: an archive of arrays; one array of lengths is expected")
     if lengths.ndim != 1 or lengths.dtype.kind not in "iu":
         raise bf.FormatError(
             f"{path}: document lengths must be a one-dimensional array of integers, "

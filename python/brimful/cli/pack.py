@@ -24,8 +24,8 @@ from brimful.pack_checks import check_choice
 from brimful.plots import check_target, draw
 
 
-def notes(comparisons: Sequence[Comparison], ranks: Ranks) -> str:
-    """What the columns of the table mean, in lines of 79 characters at most."""
+def notes(comparisons: Sequence[Comparison], ranks: Ranks, width: int) -> str:
+    """What the columns of the table mean, in lines of `width` characters at most."""
     size, world = count(ranks.batch_size), count(ranks.world_size)
     balanced = [c.balanced_imbalance for c in comparisons if c.balanced_imbalance is not None]
     most = math.ceil(100 * max(balanced, default=1)) / 100
@@ -39,7 +39,7 @@ def notes(comparisons: Sequence[Comparison], ranks: Ranks) -> str:
         "imbalance: attention work of a step's busiest rank over the mean of its ranks, for "
         f"{world} ranks with {size} rows each, in the order of the documents{evened}.",
     )
-    return "\n".join(textwrap.fill(line, 79, break_on_hyphens=False) for line in lines)
+    return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
 
 
 def print_comparison(console: Console, comparisons: Sequence[Comparison], tokens: int) -> None:
@@ -123,7 +123,7 @@ def run(
         f"{count(seq_len)}, overlong: {overlong}\n"
     )
     print_comparison(console, comparisons, int(lengths.sum()))
-    console.print(f"\n{notes(comparisons, ranks)}")
+    console.print(f"\n{notes(comparisons, ranks, min(79, console.width))}")
     for left in left_out:
         console.print(f"{left.strategy} is left out: {left.reason}", markup=False)
     for c in comparisons:

@@ -44,16 +44,23 @@ def duration(seconds: float) -> str:
 def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table: the first column and those without a name are text, the others numbers, set right.
 
-    Columns stand two apart, or one where the terminal has no room for two.
+    Columns stand two apart, or one where the terminal has no room for two. Where it has no room for
+    that either, lines go beyond its edge: a number is never cut.
     """
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for i, name in enumerate(columns):
         table.add_column(name, justify="right" if i and name else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    if console.measure(table, options=console.options.update(width=10_000)).maximum > console.width:
+    if _width(console, table) > console.width:
         table.padding = 0
-    console.print(table)
+        table.width = _width(console, table)
+    console.print(table, crop=False)
+
+
+def _width(console: Console, table: Table) -> int:
+    """What the table takes where there is room for all of it."""
+    return console.measure(table, options=console.options.update(width=10_000)).maximum
 
 
 def print_path(console: Console, before: str, path: object, after: str = "") -> None:
