@@ -200,6 +200,14 @@ def test_imbalance_is_that_of_the_batches_delivered(lengths, split, how, drop_la
         assert stats.imbalance == (pytest.approx(np.mean(found)) if found else None)
 
 
+def test_more_ranks_than_work_can_be_counted_for_are_refused():
+    how = {"seq_len": 4, "balance": "attention", "rank": 0, "num_workers": 0}
+    loader = bf.DataLoader(corpus_of([4, 1]), world_size=2**20, **how)
+    assert [batch.num_tokens for batch in loader] == [4]
+    with pytest.raises(bf.PlanError, match="world_size is 1048577; it must be at most 1048576"):
+        next(iter(bf.DataLoader(corpus_of([4, 1]), world_size=2**20 + 1, **how)))
+
+
 def test_a_lap_has_an_imbalance_of_its_own():
     (loader,) = [bf.DataLoader(corpus_of([4, 1, 2, 2]), seq_len=4, packing="pad", world_size=2,
                                rank=0, num_workers=0)]  # fmt: skip

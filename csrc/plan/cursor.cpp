@@ -29,6 +29,11 @@ Geometry checked(const Geometry& g) {
     throw PlanError("rank is " + std::to_string(g.rank) + " but world_size is " +
                     std::to_string(g.world_size) + "; ranks go from 0 to world_size - 1");
   }
+  constexpr std::int64_t kMostRanks = 1 << 20;  // their work is counted in every step
+  if (g.world_size > kMostRanks) {
+    throw PlanError("world_size is " + std::to_string(g.world_size) + "; it must be at most " +
+                    std::to_string(kMostRanks));
+  }
   constexpr std::int64_t kMost = std::int64_t{1} << 31;
   if (g.batch_size > kMost / g.world_size || g.bins_per_batch() > kMost / g.accumulate) {
     throw PlanError("a step of batch_size x world_size x accumulate = " +
