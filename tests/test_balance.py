@@ -142,3 +142,11 @@ def test_a_plan_that_is_none_is_a_type_error():
 def test_costs_beyond_64_bits_in_all_are_right():
     plan = bf.pack([2**31 - 1] * 9, 2**31 - 1)
     assert bf.balance(plan, world_size=3).imbalance == 1
+
+
+def test_a_balance_says_what_it_is() -> None:
+    dealt = bf.balance(bf.pack([8] * 12, 8), world_size=3, micro_batches=2)
+    assert repr(dealt) == (
+        "<brimful.Balance: 2 steps x 3 ranks x 2 micro-batches, imbalance 1.000, window 64>"
+    )
+    assert "0 steps" in repr(bf.balance(bf.pack([], 8), world_size=1))

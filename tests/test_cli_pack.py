@@ -113,13 +113,6 @@ def test_pack_refuses_files_that_say_more_than_they_hold(tmp_path: Path) -> None
     assert_one_line_error(run("pack", tmp_path / "b.npy", "--seq-len", 8), "b.npy")
 
 
-def test_pack_cuts_no_number_where_the_terminal_is_narrow(lengths_file: Path) -> None:
-    result = run("pack", lengths_file, "--seq-len", 128, width=40)
-    assert result.exit_code == 0
-    assert "…" not in result.output
-    assert "first_fit_decreasing" in result.output
-
-
 @pytest.mark.parametrize("lengths", [[], [0, 0]], ids=["none", "empty"])
 def test_pack_of_nothing(tmp_path: Path, lengths: list[int]) -> None:
     np.save(tmp_path / "a.npy", np.array(lengths, np.int64))
@@ -271,3 +264,103 @@ def test_a_strategy_that_lacks_its_package_is_left_out_and_told(
     assert "best_fit" not in bins_of(report)
     text = run("pack", lengths_file, "--seq-len", 64).stdout
     assert "best_fit is left out: best_fit needs a package" in text
+
+
+@pytest.mark.parametrize("more", [[], ["--json"]])
+def test_a_strategy_that_is_named_and_cannot_run_is_an_error(
+    more: list[str], lengths_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "highspy", None)
+    named = run("pack", lengths_file, "--seq-len", 64, "--strategy", "optimal", *more)
+    assert_one_line_error(named, "pip install 'brimful[optimal]'")
+    assert run("pack", lengths_file, "--seq-len", 64, *more).exit_code == 0
+
+
+def test_the_report_and_the_table_tell_of_the_same_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed = bf.pack
+    monkeypatch.setattr(bf, "pack", lambda *given, **how: packed(*given, **how, time_limit=60))
+    # Two of a bin are 0.4 of it: only "optimal" proves that 150 bins are needed.
+    lengths = np.repeat([401, 400, 399], 100)
+    np.save(tmp_path / "a.npy", lengths)
+    own = bf.pack(lengths, 1000)
+    assert (own.num_bins, own.lower_bound) == (150, 120)
+    arguments = ("pack", tmp_path / "a.npy", "--seq-len", 1000, "--strategy", own.strategy)
+    report = run(*arguments).stdout
+    assert "150, optimal: no packing of these pieces has fewer" in report
+    (row,) = (line for line in report.splitlines() if line.startswith(own.strategy))
+    assert row.split()[2] == "1.0000"
+
+
+@pytest.mark.parametrize("count", [40, 64 * 3])
+def test_a_lack_of_full_steps_is_told(count: int, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.full(count, 60))
+    told = run("pack", tmp_path / "a.npy", "--seq-len", 64).stdout
+    assert ("imbalance -: fewer rows than the 64 of one full step." in told) == (count < 64)
+
+
+def test_no_figure_is_cut_and_no_line_ends_in_a_blank(lengths_file: Path) -> None:
+    whole = run("pack", lengths_file, "--seq-len", 64, width=300).stdout
+    narrow = run("pack", lengths_file, "--seq-len", 64, width=30).stdout
+    for text in (whole, narrow):
+        assert [line for line in text.splitlines() if line != line.rstrip()] == []
+        assert "…" not in text
+    for strategy in (*get_args(Strategy), "bucket"):
+        row, same_row = (
+            [line.split()[:4] for line in text.splitlines() if line.startswith(f"{strategy} ")]
+            for text in (narrow, whole)
+        )
+        assert row == same_row
+
+
+def test_one_document_is_no_documents(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", [1])
+    told = run("pack", tmp_path / "a.npy", "--seq-len", 64).stdout
+    assert "1 document, 1 token, into bins of 64" in told
+    assert "streaming: 1 document into bins of 64 tokens" in told
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("12\n-3\n", ("a.txt, line 2", "-3")),
+        ("12\n7 \n\nfive\n", ("a.txt, line 4", "'five'", "brimful prepare")),
+        ("It was a dark night.", ("a.txt, line 1", "'It'", "brimful prepare")),
+        ("1\n" + "9" * 30, ("a.txt, line 2", "2**63 - 1")),
+    ],
+)
+def test_lengths_that_are_none_are_named_by_line(
+    tmp_path: Path, content: str, words: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.txt").write_text(content)
+    assert_one_line_error(run("pack", tmp_path / "a.txt", "--seq-len", 8), *words)
+
+
+def test_negative_lengths_of_a_npy_are_named(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", [3, -2])
+    refused = run("pack", tmp_path / "a.npy", "--seq-len", 8)
+    assert_one_line_error(refused, "a.npy", "document 1", "-2")
+
+
+def test_a_text_that_is_packed_is_sent_to_prepare(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"text": "It was a dark night."}\n')
+    refused = run("pack", tmp_path / "a.jsonl", "--seq-len", 8)
+    assert_one_line_error(refused, "a.jsonl", "brimful prepare", "--dtype uint16")
+    np.arange(100, dtype=np.uint16).tofile(tmp_path / "a.bin")
+    refused = run("pack", tmp_path / "a.bin", "--seq-len", 8)
+    assert_one_line_error(refused, "--dtype uint16")
+    assert "prepare" not in refused.stderr
+
+
+def test_errors_name_flags(lengths_file: Path, tmp_path: Path) -> None:
+    refused = run("pack", lengths_file, "--seq-len", 16, "--overlong", "error")
+    assert_one_line_error(refused, "--overlong split")
+    refused = run("pack", lengths_file, "--seq-len", 16, "--strategy", "x")
+    assert_one_line_error(refused, "--strategy x is unknown")
+    (tmp_path / "a.txt").write_bytes(b"\xff\xfe")
+    refused = run("prepare", tmp_path / "a.txt", "--out", tmp_path / "b", "--tokenizer", "bytes")
+    assert_one_line_error(refused, "--errors skip")
+    # A folder may be named like an argument.
+    folder = tmp_path / "overlong=split"
+    assert_one_line_error(run("pack", folder, "--seq-len", 16), str(folder))

@@ -284,3 +284,46 @@ def test_the_report_fits_eighty_columns(strategy: Strategy, capacity: int) -> No
     )
     report = bf.pack(lengths, capacity, strategy=strategy).report(np.full(len(lengths), "x" * 99))
     assert max(map(len, report.splitlines())) <= 80
+
+
+def test_plans_and_distributions_say_in_a_line_what_they_are() -> None:
+    plan = bf.pack([5, 3, 9, 4] * 500, 6, max_segments=2)
+    assert repr(plan).startswith("<brimful.PackPlan: best_fit_decreasing, 2,000 documents in ")
+    assert repr(plan).endswith(" % full, max_segments 2>")
+    assert len(repr(plan)) < 120
+    assert repr(bf.pack([], 8)) == (
+        "<brimful.PackPlan: best_fit_decreasing, 0 documents in 0 bins of 8 tokens>"
+    )
+    assert repr(plan.distribution()) == (
+        "<brimful.Distribution: 2,000 documents, 1,500 whole, 500 cut, 0 dropped, 0 empty; "
+        "10 groups by length, 0 sources>"
+    )
+
+
+@pytest.mark.parametrize(
+    ("given_", "told"),
+    [
+        ({"max_segments": 3}, "max_segments 3"),
+        ({"align": 2, "min_piece": 4}, "align 2, min_piece 4"),
+        ({"start_token": True}, "start_token"),
+        ({"groups": [0, 0, 1]}, "groups"),
+        (
+            {"resource": [1, 0, 1], "resource_capacity": 0, "overlong": "drop"},
+            "resource_capacity 0",
+        ),
+    ],
+)
+def test_the_report_names_the_constraints_in_force(given_: dict[str, Any], told: str) -> None:
+    plan = bf.pack([5, 3, 9], 16, **given_)
+    (line,) = (line for line in plan.report().splitlines() if "constraints" in line)
+    assert line == f"  constraints     {told}"
+    assert told in repr(plan)
+    assert "constraints" not in bf.pack([5, 3, 9], 16).report()
+
+
+def test_far_from_the_bound_is_no_share_of_the_best() -> None:
+    far = bf.pack([1] * 7, 2, strategy="pad").report()
+    assert "7, 75.00 % more bins than the bound of 4" in far
+    assert "within" not in far
+    near = dataclasses.replace(bf.pack([10] * 11, 11), lower_bound=10)
+    assert "11, within 10.00 % of optimal" in near.report()

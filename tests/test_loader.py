@@ -399,6 +399,10 @@ def test_settings_that_make_no_sense_are_refused():
     ):
         with pytest.raises(bf.PlanError):
             bf.DataLoader(corpus, **{"seq_len": 4, **settings_})
+    with pytest.raises(TypeError, match="unexpected keyword argument 'seqlen'; did you mean seq_l"):
+        bf.DataLoader(corpus, 2, seqlen=64)
+    with pytest.raises(TypeError, match="did you mean prefetch_factor"):
+        bf.DataLoader(corpus, seq_len=64, prefetch=2)
     with pytest.raises(TypeError, match="sequence_length"):
         bf.DataLoader(corpus, seq_len=4, sequence_length=4)
 
@@ -469,3 +473,10 @@ def test_rows_have_at_most_max_segments_documents(packing):
         1 if packing in ("pad", "bucket") else 3
     )
     assert sum(batch.num_tokens for batch in batches) == sum(lengths)
+
+
+def test_a_loader_says_what_it_is():
+    loader = bf.DataLoader(corpus_of([1] * 1786), 8, seq_len=4096, rank=1, world_size=2)
+    assert repr(loader) == (
+        "<brimful.DataLoader: 1,786 documents, batch_size 8, seq_len 4096, streaming, rank 1 of 2>"
+    )

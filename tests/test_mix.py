@@ -26,6 +26,7 @@ weights_lists = st.lists(
 ).filter(any)
 
 
+@pytest.mark.filterwarnings("ignore:mix. 's")
 @settings(max_examples=150, deadline=None)
 @given(data=st.data(), weights=weights_lists, shuffle=st.booleans(), seed=st.integers(0, 2**32))
 def test_counts_follow_the_weights_at_every_prefix(data, weights, shuffle, seed):
@@ -223,3 +224,46 @@ def test_a_large_source_is_permuted_without_a_table():
     assert sorted(found.tolist()) == list(range(5000))
     displacement = np.abs(found - np.arange(5000)).mean()
     assert displacement == pytest.approx(5000 / 3, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "how", "words"),
+    [
+        (
+            {"a": [1] * 99, "b": [1]},
+            {"weights": [1, 0.001]},
+            ["'b'", "0.001", "10.0 epochs of 100"],
+        ),
+        ({"a": [1] * 100, "b": []}, {"weights": [1, 1]}, ["'b' has weight 1 and no documents"]),
+        ({"a": [1] * 100, "b": [0]}, {"weights": [1, 1]}, ["'b' has weight 1 and no tokens"]),
+        # By tokens: documents of 500 tokens get few draws for their share.
+        ({"a": [1] * 50, "b": [500] * 50}, {"weights": [1, 1]}, ["'b'", "5.0 epochs of 100"]),
+        # "a" is dry after 2 draws.
+        (
+            {"a": [1] * 2, "b": [1] * 98},
+            {"weights": [9, 1], "when_dry": "stop"},
+            ["'b'", "4.5 epochs of 2 draws"],
+        ),
+    ],
+)
+def test_sources_that_give_nothing_are_told(lengths, how, words):
+    unit = "tokens" if "500" in str(lengths) or [0] in lengths.values() else "documents"
+    with pytest.warns(UserWarning, match="mix: ") as caught:
+        mixed(lengths, **how, unit=unit)
+    assert len(caught) == 1
+    for word in words:
+        assert word in str(caught[0].message)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "how"),
+    [
+        ({"a": [1] * 99, "b": [1]}, {"weights": [99, 1]}),
+        ({"a": [1] * 99, "b": [1]}, {"weights": [1, 0]}),
+        ({"a": [1] * 99, "b": [1]}, {"weights": [1, 0.001], "when_dry": "drop"}),
+        ({"a": [1] * 100, "b": []}, {}),
+        ({"a": [1], "b": [1]}, {"weights": [3, 1]}),
+    ],
+)
+def test_sources_that_give_what_they_should_are_not_told(lengths, how):
+    mixed(lengths, **how, unit="documents")  # a warning would be an error

@@ -164,7 +164,7 @@ def _row_map(column: Any) -> npt.NDArray[np.int64]:
 
 def _read_state(folder: Path) -> dict[str, Any]:
     if (folder / "dataset_dict.json").is_file():
-        splits = sorted(path.parent.name for path in folder.glob("*/state.json"))
+        splits = sorted(str(path.parent) for path in folder.glob("*/state.json"))
         raise FormatError(f"{folder}: has several splits; open one of {', '.join(splits)}")
     path = folder / "state.json"
     try:

@@ -7,7 +7,7 @@ packing, its utilization and its capacity stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from brimful._core import PlanError
 from brimful.config import whole_number
 from brimful.pack_plan import PackPlan
+from brimful.wording import counted
 
 _MOST_FACTOR = 1e200  # so that costs and their sums stay finite
 
@@ -26,9 +27,18 @@ Cost: TypeAlias = Literal["attention"] | tuple[float, float]
 class Balance:
     """Which bin each rank works on in each micro-batch of each step."""
 
-    bins: npt.NDArray[np.int64] = field(repr=False)  # [steps, world_size, micro_batches]; -1: none
+    bins: npt.NDArray[np.int64]  # [steps, world_size, micro_batches]; -1: none
     imbalance: float | None  # mean over complete steps of max/mean of rank cost; None without any
     window: int  # steps; no bin leaves the window of steps that it would be in undealt
+
+    def __repr__(self) -> str:
+        steps, ranks, rounds = self.bins.shape
+        even = "none" if self.imbalance is None else f"{self.imbalance:.3f}"
+        return (
+            f"<brimful.Balance: {counted(steps, 'step')} x {counted(ranks, 'rank')} x "
+            f"{counted(rounds, 'micro-batch', 'micro-batches')}, imbalance {even}, "
+            f"window {self.window}>"
+        )
 
 
 def balance(

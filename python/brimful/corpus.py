@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful import _core
+from brimful.wording import counted
 
 
 @dataclass(frozen=True)
@@ -27,10 +28,15 @@ class SourceInfo:
     documents: int
     tokens: int
 
+    def size(self) -> str:
+        """As text: "1,786 documents, 3,004,001 tokens"."""
+        units = counted(self.documents, self.unit.removesuffix("s"), self.unit)
+        return f"{units}, {counted(self.tokens, 'token')}"
+
     def __str__(self) -> str:
         masks = "" if self.loss_masks == "none" else f", loss masks on {self.loss_masks}"
         return (
-            f"{self.name}: {self.documents:,} {self.unit}, {self.tokens:,} tokens "
+            f"{self.name}: {self.size()} "
             f"({self.format}, {self.dtype}, boundaries from {self.boundaries}{masks})"
         )
 
@@ -122,4 +128,5 @@ class Corpus:
     def __repr__(self) -> str:
         n = len(self.info)
         what = str(self.info[0]) if n == 1 else f"{n} sources"
-        return f"<brimful.Corpus: {len(self):,} documents, {self.num_tokens:,} tokens; {what}>"
+        size = f"{counted(len(self), 'document')}, {counted(self.num_tokens, 'token')}"
+        return f"<brimful.Corpus: {size}; {what}>"

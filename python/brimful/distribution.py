@@ -9,13 +9,14 @@ looked at in Python: about a second for 1e7 pieces.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from brimful._core import PlanError
+from brimful.wording import counted
 
 _TENTHS = 10
 
@@ -100,8 +101,18 @@ class Distribution:
     by_length: tuple[LengthGroup, ...]  # tenths of the documents, shortest first; fewer than ten
     #   groups where there are fewer than ten documents. Equally long ones go by number.
     by_source: tuple[SourceGroup, ...]  # in the order of their first document; () without sources
-    bins_by_pieces: npt.NDArray[np.int64] = field(repr=False)  # [k]: bins that hold k pieces
-    documents_by_pieces: npt.NDArray[np.int64] = field(repr=False)  # [k]: placed in k pieces, k > 0
+    bins_by_pieces: npt.NDArray[np.int64]  # [k]: bins that hold k pieces
+    documents_by_pieces: npt.NDArray[np.int64]  # [k]: placed in k pieces, k > 0
+
+    def __repr__(self) -> str:
+        total = self.total
+        return (
+            f"<brimful.Distribution: {counted(total.documents, 'document')}, "
+            f"{total.whole_documents:,} whole, {total.cut_documents:,} cut, "
+            f"{total.dropped_documents:,} dropped, {total.empty_documents:,} empty; "
+            f"{counted(len(self.by_length), 'group')} by length, "
+            f"{counted(len(self.by_source), 'source')}>"
+        )
 
 
 def describe(

@@ -150,5 +150,16 @@ def _declared_dtype(path: Path, options: FileOptions) -> str:
     fits = [name for name in DTYPES if size % np.dtype(name).itemsize == 0]
     raise FormatError(
         f"{path}: no header and no {path.with_suffix('.idx').name}, so declare the dtype, as in "
-        f'dtype="uint16"; {size} bytes fit {", ".join(fits)}'
+        f'dtype="uint16"; {size} bytes fit {", ".join(fits)}{text_hint(path)}'
     )
+
+
+def text_hint(path: Path) -> str:
+    """What to add to an error about a file that begins like a text: no control characters in it,
+    which integers of two bytes and more all but always have.
+    """
+    with path.open("rb") as file:
+        head = file.read(256)
+    is_text = bool(head) and not any(byte < 32 and byte not in b"\t\n\f\r" for byte in head)
+    is_parquet = head.startswith(b"PAR1")
+    return ". Is it a text? Run `brimful prepare` first" if is_text or is_parquet else ""

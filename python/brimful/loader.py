@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import inspect
 import os
 import warnings
 from collections.abc import Mapping
@@ -15,6 +18,7 @@ from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
 from brimful.telemetry import SECONDS_FIELDS, TALLY_FIELDS, Stats, Totals, utilization
+from brimful.wording import counted
 
 
 class DataLoader:
@@ -73,6 +77,7 @@ class DataLoader:
             multiprocessing_context=multiprocessing_context,
             generator=generator,
         )
+        _refuse_unknown(settings)
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
             raise PlanError("prefetch_factor and persistent_workers need num_workers of at least 1")
         if prefetch_factor is not None:
@@ -82,22 +87,17 @@ class DataLoader:
             settings["depth"] = prefetch_factor * threads
         self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
         rank, world_size = data_parallel_coordinates(rank, world_size)
-        try:
-            self.config = LoaderConfig(
-                batch_size=batch_size,
-                shuffle=False if shuffle is None else shuffle,
-                num_workers=num_workers,  # type: ignore[arg-type]  # None is the default
-                pin_memory=pin_memory,
-                drop_last=drop_last,
-                timeout=timeout,
-                rank=rank,
-                world_size=world_size,
-                **settings,
-            )
-        except TypeError as error:
-            raise TypeError(
-                f"DataLoader: {error}".replace("LoaderConfig.__init__() ", "")
-            ) from None
+        self.config = LoaderConfig(
+            batch_size=batch_size,
+            shuffle=False if shuffle is None else shuffle,
+            num_workers=num_workers,  # type: ignore[arg-type]  # None is the default
+            pin_memory=pin_memory,
+            drop_last=drop_last,
+            timeout=timeout,
+            rank=rank,
+            world_size=world_size,
+            **settings,
+        )
 
         config = self.config
         assert config.seq_len is not None  # LoaderConfig has checked it
@@ -152,6 +152,14 @@ class DataLoader:
         self._lap: Stats | None = None
         self._warned_of_loss = False
         self._lengths: dict[tuple[int, int, int, int], int] = {}
+
+    def __repr__(self) -> str:
+        config = self.config
+        return (
+            f"<brimful.DataLoader: {counted(len(self.corpus), 'document')}, "
+            f"batch_size {config.batch_size}, seq_len {config.seq_len}, {config.packing}, "
+            f"rank {config.rank} of {config.world_size}>"
+        )
 
     # Iteration
 
@@ -368,11 +376,20 @@ class DataLoader:
         self._warned_of_loss = True
         warnings.warn(
             f"{tally.dropped_tokens:,} tokens were dropped so far on this rank "
-            f"({tally.dropped_documents:,} documents dropped, {tally.truncated_documents:,} "
-            f"truncated; overlong={self.config.overlong!r}, seq_len={self._seq_len}, "
-            f"drop_last={self.config.drop_last}). stats() counts them",
+            f"({counted(tally.dropped_documents, 'document')} dropped, "
+            f"{tally.truncated_documents:,} truncated; overlong={self.config.overlong!r}, "
+            f"seq_len={self._seq_len}, drop_last={self.config.drop_last}). stats() counts them",
             stacklevel=3,
         )
+
+
+def _refuse_unknown(settings: Mapping[str, object]) -> None:
+    own = inspect.signature(DataLoader).parameters.keys() - {"settings"}
+    known = {*own, *(field.name for field in dataclasses.fields(LoaderConfig))}
+    for name in settings.keys() - known:
+        alike = difflib.get_close_matches(name, sorted(known), n=1)
+        hint = f"; did you mean {alike[0]}?" if alike else ""
+        raise TypeError(f"DataLoader: unexpected keyword argument {name!r}{hint}")
 
 
 def _refuse_torch_only(**arguments: object) -> None:

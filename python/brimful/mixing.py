@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+import warnings
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from brimful import _core
 from brimful._core import PlanError
-from brimful.corpus import Corpus, MixRule, join_info
+from brimful.corpus import Corpus, MixRule, SourceInfo, join_info
+
+_FEWEST_DRAWS = 100  # an epoch of fewer cannot be expected to show all shares
 
 
 def mix(
@@ -35,6 +38,10 @@ def mix(
         PlanError: names, weights or settings that cannot be used.
         TypeError: what is given is not {name: corpus}.
 
+    Warns (UserWarning), in mixtures of 100 documents and more, of sources with a weight that give
+    nothing in some or all epochs: those that hold nothing, and those that an epoch draws less than
+    once.
+
     The documents of the result are numbered source after source.
     """
     if not isinstance(corpora, Mapping):
@@ -54,7 +61,43 @@ def mix(
     native = _core.Corpus(list(parts), list(shares.values()), unit, when_dry)
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
     rule = None if weights is None else MixRule(shares, unit, when_dry)
+    if rule is not None:
+        _warn_of_absent_sources(info, rule)
     return Corpus(native, parts, info, rule)
+
+
+def _warn_of_absent_sources(info: Sequence[SourceInfo], rule: MixRule) -> None:
+    """By the same sums as in the core, where an epoch is as many draws as there are documents, or
+    with when_dry="stop" as many as the first source to run dry lasts. "drop" draws everything.
+    """
+    if sum(source.documents for source in info) < _FEWEST_DRAWS:
+        return
+    weighted = [source for source in info if rule.weights[source.name] > 0]
+    held = [s for s in weighted if s.documents and (s.tokens or rule.unit == "documents")]
+    absent = [
+        f"{s.name!r} has weight {rule.weights[s.name]:g} and no {rule.unit}"
+        for s in weighted
+        if s not in held
+    ]
+    shares = np.array([rule.weights[s.name] for s in held])
+    documents = np.array([s.documents for s in held], np.float64)
+    if rule.unit == "tokens":
+        shares *= documents / np.array([s.tokens for s in held])
+    if len(held) and rule.when_dry != "drop":
+        shares /= shares.sum()
+        total = float(min(documents / shares) if rule.when_dry == "stop" else documents.sum())
+        absent += [
+            f"{s.name!r} with weight {rule.weights[s.name]:g} is drawn once in about "
+            f"{1 / draws:,.1f} epochs of {total:,.0f} draws"
+            for s, draws in zip(held, shares * total, strict=True)
+            if draws < 0.999  # rounding is none of the user's business
+        ]
+    if absent:
+        warnings.warn(
+            f"mix: {'; '.join(absent)}. Epochs without a source hold more of the others: raise its "
+            "weight, or leave it out",
+            stacklevel=3,
+        )
 
 
 def _checked_weights(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -25,12 +25,12 @@ class PackPlan:
     strategy: str
     overlong: str
     capacity: int
-    document_lengths: npt.NDArray[np.int64] = field(repr=False)  # [documents] given; a read-only
+    document_lengths: npt.NDArray[np.int64]  # [documents] given; a read-only
     #   view of an int64 array, not a copy
-    bin_offsets: npt.NDArray[np.int64] = field(repr=False)  # [bins + 1], from 0 to the pieces
-    documents: npt.NDArray[np.int64] = field(repr=False)  # [pieces] index into the given lengths
-    starts: npt.NDArray[np.int64] = field(repr=False)  # [pieces] first token in its document
-    lengths: npt.NDArray[np.int32] = field(repr=False)  # [pieces]
+    bin_offsets: npt.NDArray[np.int64]  # [bins + 1], from 0 to the pieces
+    documents: npt.NDArray[np.int64]  # [pieces] index into the given lengths
+    starts: npt.NDArray[np.int64]  # [pieces] first token in its document
+    lengths: npt.NDArray[np.int32]  # [pieces]
     num_tokens: int  # placed in bins
     lower_bound: int  # no packing of these pieces has fewer bins
     dropped_documents: int  # too long, or in a group or with a resource too large: left out whole
@@ -42,6 +42,8 @@ class PackPlan:
     align: int  # slots of a piece are a multiple of it
     min_piece: int  # fewest tokens in a piece of a document that was cut
     max_segments: int | None  # most pieces in a bin
+    has_groups: bool  # the documents of a group are together in one bin
+    resource_capacity: int | None  # most of the resource in a bin; None without a resource
 
     @property
     def num_bins(self) -> int:
@@ -82,3 +84,6 @@ class PackPlan:
         documents. `sources` as in `distribution`.
         """
         return pack_report.write(self, self.distribution(sources))
+
+    def __repr__(self) -> str:
+        return f"<brimful.PackPlan: {pack_report.headline(self)}>"

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.distribution import Distribution, DocumentGroup
+from brimful.wording import counted
 
 if TYPE_CHECKING:
     from brimful.pack_plan import PackPlan
@@ -29,12 +30,16 @@ def write(plan: PackPlan, distribution: Distribution) -> str:
     """The report of a plan: text without a newline at its end."""
     total = distribution.total
     lines = [
-        f"{plan.strategy}: {total.documents:,} documents into bins of {plan.capacity:,} tokens",
+        f"{plan.strategy}: {counted(total.documents, 'document')} into bins of "
+        f"{counted(plan.capacity, 'token')}",
         *_line("utilization", _filled(plan)),
         *_line("bins", f"{plan.num_bins:,}, {_distance(plan)}"),
         *_line("tokens", f"{plan.num_tokens:,} placed, {_lost_tokens(plan)}{_start_tokens(plan)}"),
         *_line("documents", _fates(total)),
     ]
+    in_force = constraints(plan)
+    if in_force:
+        lines += _line("constraints", ", ".join(in_force))
     if len(plan.documents):
         lines += [
             *_line("documents/bin", _spread(distribution.bins_by_pieces)),
@@ -49,6 +54,31 @@ def write(plan: PackPlan, distribution: Distribution) -> str:
     if distribution.by_length:
         lines += ["", _LEGEND]
     return "\n".join(lines)
+
+
+def headline(plan: PackPlan) -> str:
+    """One line without the fates of the documents."""
+    parts = [
+        plan.strategy,
+        f"{counted(len(plan.document_lengths), 'document')} in {counted(plan.num_bins, 'bin')} of "
+        f"{counted(plan.capacity, 'token')}",
+        *([f"{_filled(plan)} full"] if plan.num_bins else []),
+        *constraints(plan),
+    ]
+    return ", ".join(parts)
+
+
+def constraints(plan: PackPlan) -> list[str]:
+    """Those that `pack` was given, by the names of its arguments."""
+    told = {
+        f"max_segments {plan.max_segments}": plan.max_segments is not None,
+        f"align {plan.align}": plan.align > 1,
+        "start_token": plan.start_tokens > 0,
+        f"min_piece {plan.min_piece}": plan.min_piece > 1,
+        "groups": plan.has_groups,
+        f"resource_capacity {plan.resource_capacity}": plan.resource_capacity is not None,
+    }
+    return [text for text, is_set in told.items() if is_set]
 
 
 def _filled(plan: PackPlan) -> str:
@@ -66,6 +96,11 @@ def _distance(plan: PackPlan) -> str:
         return "empty: there are no pieces"
     # Rounded up: the distance is never larger than it says.
     over = -((plan.lower_bound - plan.num_bins) * 10_000 // plan.lower_bound)
+    if over > 1000:  # "within 75 %" reads as three quarters of the best
+        return (
+            f"{over / 100:,.2f} % more bins than the bound of {plan.lower_bound:,} "
+            "(no packing of these pieces has fewer)"
+        )
     return (
         f"within {over / 100:.2f} % of optimal "
         f"(no packing of these pieces has fewer than {plan.lower_bound:,})"
@@ -80,7 +115,7 @@ def _lost_tokens(plan: PackPlan) -> str:
 
 
 def _start_tokens(plan: PackPlan) -> str:
-    return f"; {plan.start_tokens:,} start tokens beside them" if plan.start_tokens else ""
+    return f"; {counted(plan.start_tokens, 'start token')} beside them" if plan.start_tokens else ""
 
 
 def _fates(total: DocumentGroup) -> str:
@@ -106,8 +141,8 @@ def _spread(counts: npt.NDArray[np.int64]) -> str:
 def _labels(plan: PackPlan, total: DocumentGroup) -> str:
     if plan.start_tokens:
         return (
-            f"every placed token has one: {plan.start_tokens:,} start tokens, one in front of each "
-            "piece, predict the first ones"
+            f"every placed token has one: {counted(plan.start_tokens, 'start token')}, one in "
+            "front of each piece, for the first ones"
         )
     cuts = total.labels_lost_to_cuts
     lost = total.labels - total.placed_labels - cuts
@@ -121,7 +156,8 @@ def _context(total: DocumentGroup) -> str:
         return "every placed token sees all earlier ones of its document"
     share = total.tokens_after_cut / total.placed_tokens
     return (
-        f"{total.tokens_after_cut:,} tokens ({_percent(share)} of those placed) come after a cut; "
+        f"{counted(total.tokens_after_cut, 'token')} ({_percent(share)} of those placed) "
+        f"come{'s' if total.tokens_after_cut == 1 else ''} after a cut; "
         f"on average a token sees {total.placed_context:,.1f} earlier ones of its document, "
         f"{total.given_context:,.1f} before packing"
     )

@@ -199,4 +199,6 @@ def pack(
         align=options.align,
         min_piece=options.min_piece,
         max_segments=options.max_segments,
+        has_groups=groups is not None,
+        resource_capacity=resource_capacity,
     )

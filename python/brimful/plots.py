@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from brimful._core import FormatError
 from brimful.distribution import Distribution
 from brimful.extras import require
 from brimful.pack_plan import PackPlan
+from brimful.wording import counted
 
 _FORMATS = (".png", ".svg", ".pdf", ".html")
 # Okabe and Ito's colours, which people who see few colours can tell apart; shapes differ as well.
@@ -63,7 +63,7 @@ def draw(plans: Sequence[PackPlan], path: Path) -> None:
     names = [plan.strategy for plan in plans]
     total = described[0].total
     figure.suptitle(
-        f"{total.documents:,} documents, {total.tokens:,} tokens, in bins of "
+        f"{counted(total.documents, 'document')}, {counted(total.tokens, 'token')}, in bins of "
         f"{plans[0].capacity:,} (overlong: {plans[0].overlong})",
         fontsize=13,
     )
@@ -81,31 +81,33 @@ def _tokens_by_length(panel: Any, names: list[str], described: list[Distribution
     groups = described[0].by_length
     given = [_percent(group.tokens, described[0].total.tokens) for group in groups]
     panel.bar(range(len(given)), given, color=_GIVEN, width=0.8, label="before packing")
-    placed = [
-        [_percent(group.placed_tokens, one.total.placed_tokens) for group in one.by_length]
-        for one in described
-    ]
+    placed = {
+        i: [_percent(group.placed_tokens, one.total.placed_tokens) for group in one.by_length]
+        for i, one in enumerate(described)
+    }
     _lines(panel, names, placed, "after packing: ")
     _label_lengths(panel, described[0])
     panel.set(title="Who is trained on", ylabel="share of all tokens [%]")
 
 
 def _context_by_length(panel: Any, names: list[str], described: list[Distribution]) -> None:
-    shares = [
-        [_percent(group.tokens_after_cut, group.placed_tokens) for group in one.by_length]
-        for one in described
-    ]
+    shares = {
+        i: [_percent(group.tokens_after_cut, group.placed_tokens) for group in one.by_length]
+        for i, one in enumerate(described)
+    }
     _lines(panel, names, shares, "")
     _label_lengths(panel, described[0])
     panel.set(title="Who loses left context", ylabel="tokens after a cut, of those placed [%]")
-    panel.set_ylim(bottom=-2, top=max(10.0, *(1.15 * max(row, default=0) for row in shares)))
+    panel.set_ylim(
+        bottom=-2, top=max(10.0, *(1.15 * max(row, default=0) for row in shares.values()))
+    )
 
 
 def _utilization(panel: Any, plans: Sequence[PackPlan]) -> None:
     rows = range(len(plans))
     # Rounded down, as everywhere: only bins without a gap are 100 % full.
     used = [math.floor(10_000 * (plan.utilization or 0)) / 100 for plan in plans]
-    panel.barh(rows, used, color=[_colour(i) for i in rows], height=0.65, alpha=0.5)
+    panel.barh(rows, used, color=[_colour(i) for i in rows], height=0.65, alpha=0.35)
     for row, (share, plan) in enumerate(zip(used, plans, strict=True)):
         panel.text(
             1.5, row, f"{share:.2f} % in {plan.num_bins:,} bins", va="center", fontsize=9,
@@ -116,16 +118,18 @@ def _utilization(panel: Any, plans: Sequence[PackPlan]) -> None:
 
 
 def _pieces_in_a_bin(panel: Any, names: list[str], described: list[Distribution]) -> None:
-    longest = max((_reach(one.bins_by_pieces) for one in described), default=1)
-    shares = []
-    for one in described:
-        bins = np.zeros(longest + 1)
-        counted = one.bins_by_pieces[: longest + 1]
-        bins[: len(counted)] = 100 * counted / max(one.bins_by_pieces.sum(), 1)
-        shares.append(bins.tolist())
-    _lines(panel, names, shares, "", first=1)
+    # All bins of "pad" hold one piece: so high a point would press the other lines flat.
+    shown = {i: one.bins_by_pieces for i, one in enumerate(described) if names[i] != "pad"}
+    shares = np.zeros((len(names), max((len(bins) for bins in shown.values()), default=0) + 2))
+    for i, bins in shown.items():
+        shares[i, : len(bins)] = 100 * bins / max(bins.sum(), 1)
+    # To where the last line comes down to the axis; a few bins may hold many more pieces.
+    end = int(np.flatnonzero((shares >= 0.01 * shares.max()).any(axis=0))[-1]) + 1
+    end = max(end, 3) if shares.any() else 3
+    ended = {i: shares[i, :end].tolist() for i in shown}
+    _lines(panel, names, ended, "", first=1)
     panel.set(
-        title="What is in a bin", xlabel="documents, or pieces of them, in a bin",
+        title="What is in a bin", xlabel="documents, or pieces of them, in a bin (pad: one)",
         ylabel="share of bins [%]",
     )  # fmt: skip
     panel.set_ylim(bottom=0)
@@ -133,19 +137,26 @@ def _pieces_in_a_bin(panel: Any, names: list[str], described: list[Distribution]
 
 
 def _lines(
-    panel: Any, names: list[str], values: list[list[float]], prefix: str, *, first: int = 0
+    panel: Any, names: list[str], values: dict[int, list[float]], prefix: str, *, first: int = 0
 ) -> None:
-    """A line a plan; those with the same values are one, named after all of them."""
-    alike: dict[tuple[float, ...], list[int]] = {}
-    for i, row in enumerate(values):
-        alike.setdefault(tuple(round(value, 2) for value in row), []).append(i)
-    for members in alike.values():
-        i = members[0]
+    """A line a plan, by its number; those that would hide each other are one, named after all."""
+    highest = max((value for row in values.values() for value in row), default=0.0)
+    thickness = 0.006 * highest
+    alike: dict[int, list[int]] = {}
+    for i, row in values.items():
+        for j, members in alike.items():
+            if all(abs(a - b) <= thickness for a, b in zip(row, values[j], strict=True)):
+                members.append(i)
+                break
+        else:
+            alike[i] = [i]
+    drawn = [names[i] for i in values]
+    for i, members in alike.items():
         row = values[i][first:]
         panel.plot(
             range(first, first + len(row)), row, color=_colour(i), linewidth=1.6, markersize=5,
             marker=_MARKERS[i % len(_MARKERS)] if len(row) <= 40 else None,
-            label=prefix + _joined([names[m] for m in members], names),
+            label=prefix + _joined([names[m] for m in members], drawn),
         )  # fmt: skip
     panel.legend(frameon=False, fontsize=9)
 
@@ -163,13 +174,6 @@ def _label_lengths(panel: Any, distribution: Distribution) -> None:
     groups = distribution.by_length
     panel.set_xticks(range(len(groups)), [f"{group.longest:,}" for group in groups], rotation=30)
     panel.set_xlabel("tenths of the documents, up to this length [tokens]")
-
-
-def _reach(counts: npt.NDArray[np.int64]) -> int:
-    """The number of pieces that all but one bin in a hundred stay within."""
-    if not counts.sum():
-        return 1
-    return max(int(np.searchsorted(np.cumsum(counts), 0.99 * counts.sum())), 2)
 
 
 def _percent(part: int, whole: int) -> float:

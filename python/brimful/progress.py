@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from brimful.batch import Batch
@@ -13,8 +14,9 @@ _REFRESH_SECONDS = 0.1  # of the figures; stats() lists every source, which is t
 def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[Batch]:
     """Iterate over one epoch of `loader` under a live progress bar (tokens/s, utilization, stall).
 
-    Prints `Stats.summary()` of the epoch when it ends, also after a `break`. Needs `rich`, which
-    the extra `prepare` brings.
+    Prints `Stats.summary()` of the epoch when it ends, also after a `break`: one line, which a
+    terminal breaks between figures only. Where stderr is no terminal that line is all. Needs
+    `rich`, which the extra `prepare` brings.
     """
     try:
         from rich.console import Console
@@ -40,6 +42,7 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
         TimeRemainingColumn(),
         console=console,
         transient=True,
+        disable=not console.is_terminal,
     )
     try:
         with bar:
@@ -60,7 +63,14 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
                     f"stall {100 * so_far.stall_seconds / seconds:.0f} %",
                 )
     finally:
-        console.print(
-            f"{description or f'epoch {epoch}'}: {loader.stats().since(before).summary()}",
-            highlight=False,
-        )
+        line = f"{description or f'epoch {epoch}'}: {loader.stats().since(before).summary()}"
+        if console.is_terminal:
+            line = _broken_between_figures(line, console.width)
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _broken_between_figures(line: str, width: int) -> str:
+    """Lines of `width` characters, broken behind ", " alone."""
+    kept = line.replace(" ", "\u00a0").replace(",\u00a0", ", ")
+    lines = textwrap.wrap(kept, width, break_long_words=False, break_on_hyphens=False)
+    return "\n".join(lines).replace("\u00a0", " ")

@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from brimful.wording import counted
+
 
 @dataclass(frozen=True, kw_only=True)
 class Totals:
@@ -115,13 +117,13 @@ class Stats:
         """One line for people: what came, how full it was, what was lost, how long it stalled."""
         used = "-" if self.utilization is None else f"{100 * self.utilization:.2f} %"
         parts = [
-            f"{self.batches:,} batches",
-            f"{self.tokens:,} tokens ({self.effective_tokens:,} effective)",
+            counted(self.batches, "batch", "batches"),
+            f"{counted(self.tokens, 'token')} ({self.effective_tokens:,} effective)",
             f"utilization {used}",
             f"stall {self.stall_seconds:.2f} s",
         ]
         losses = [
-            f"{count:,} documents {what}"
+            f"{counted(count, 'document')} {what}"
             for count, what in (
                 (self.dropped_documents, "dropped"),
                 (self.truncated_documents, "truncated"),
@@ -131,7 +133,7 @@ class Stats:
             if count
         ]
         if self.dropped_tokens:
-            losses.append(f"{self.dropped_tokens:,} tokens dropped")
+            losses.append(f"{counted(self.dropped_tokens, 'token')} dropped")
         return ", ".join(parts + losses)
 
 

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperGroup
 
 from brimful import BrimfulError, __version__
+from brimful.cli.flags import in_flags
 from brimful.cli.source import Source
 from brimful.cli.text import make_console
 
@@ -28,7 +29,9 @@ class _Commands(TyperGroup):
         except (BrimfulError, OSError, ImportError) as error:
             if isinstance(error, ImportError) and (error.name or "").startswith("brimful"):
                 raise  # a fault of ours, not a package to install
-            line = " ".join(str(error).split())
+            command = self.commands.get(ctx.invoked_subcommand or "")
+            options = [name for option in command.params for name in option.opts] if command else []
+            line = in_flags(" ".join(str(error).split()), options)
             make_console(stderr=True).print(f"brimful: {line}", soft_wrap=True, markup=False)
             raise typer.Exit(USAGE_ERROR) from None
 

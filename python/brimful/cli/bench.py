@@ -12,9 +12,19 @@ from rich.console import Console
 import brimful as bf
 from brimful.cli.meter import Measured, measure
 from brimful.cli.source import Source
-from brimful.cli.text import brief, count, duration, make_console, percent, print_path, print_table
+from brimful.cli.text import (
+    brief,
+    count,
+    duration,
+    make_console,
+    percent,
+    print_filled,
+    print_path,
+    print_table,
+)
 from brimful.config import LoaderConfig
 from brimful.extras import require
+from brimful.wording import counted
 
 THREADS = (0, 1, 2)  # of brimful
 PROCESSES = (0, 2)  # of torch
@@ -108,14 +118,16 @@ def run(
         return
     console = make_console()
     print_path(console, "", source.data)
-    console.print(f"{count(len(corpus))} documents, {count(corpus.num_tokens)} tokens")
-    console.print(
+    print_filled(
+        console,
+        f"{counted(len(corpus), 'document')}, {counted(corpus.num_tokens, 'token')}\n"
         f"batches of {count(batch_size)} x {count(seq_len)}, {seconds:g} s a loader, "
-        f"{about['cores']} cores, torch {about['torch']}\n"
+        f"{about['cores']} cores, torch {about['torch']}\n",
     )
     print_measured(console, results)
-    console.print(
+    print_filled(
+        console,
         "\nNothing is trained: the loop only draws batches, so it nearly always waits."
         f"\nbrimful packs by its default, {LoaderConfig.packing}. "
-        "torch pads: a document a row,\neach batch as wide as its longest row."
+        "torch pads: a document a row, each batch as wide as its longest row.",
     )

@@ -76,9 +76,13 @@ def compare(
     *,
     overlong: str = "split",
     ranks: Ranks | None = None,
+    needed: str | None = None,
 ) -> tuple[list[Comparison], list[LeftOut]]:
     """Every strategy on lengths [documents], and those that lack a package. A time is the quickest
     of three runs, or the first where one takes a second.
+
+    Raises:
+        ModuleNotFoundError: the strategy that is `needed` lacks one.
     """
     ranks = ranks or Ranks()
     done: list[Comparison] = []
@@ -87,11 +91,15 @@ def compare(
         try:
             done.append(_compare_one(lengths, seq_len, strategy, overlong, ranks))
         except ModuleNotFoundError as error:
+            if strategy == needed:
+                raise
             left_out.append(LeftOut(strategy, str(error)))
     # All but "concat" place the same pieces, so the best of their bounds holds for each of them.
     bound = max(c.plan.lower_bound for c in done if c.strategy != "concat")
     done = [
-        replace(c, over_lower_bound=c.bins / bound) if bound and c.strategy != "concat" else c
+        replace(c, over_lower_bound=c.bins / bound, plan=replace(c.plan, lower_bound=bound))
+        if bound and c.strategy != "concat"
+        else c
         for c in done
     ]
     done.append(_bucketed(done[-1], ranks))

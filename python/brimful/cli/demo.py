@@ -21,7 +21,16 @@ from brimful.cli.histogram import length_histogram, print_histogram
 from brimful.cli.meter import Measured
 from brimful.cli.pack import notes, print_comparison
 from brimful.cli.stdlib import Shards, standard_library, write_shards
-from brimful.cli.text import brief, count, duration, make_console, percent, print_path, print_table
+from brimful.cli.text import (
+    brief,
+    count,
+    duration,
+    make_console,
+    percent,
+    print_filled,
+    print_path,
+    print_table,
+)
 from brimful.extras import require
 
 SPARKS = "▁▂▃▄▅▆▇█"
@@ -76,7 +85,7 @@ def _steps(console: Console, folder: Path, config: DemoConfig) -> None:
     ranks = Ranks(batch_size=config.batch_size)
     comparisons, _ = compare(lengths, config.seq_len, ranks=ranks)
     print_comparison(console, comparisons, corpus.num_tokens)
-    console.print(f"\n{notes(comparisons, ranks, min(79, console.width))}")
+    print_filled(console, f"\n{notes(comparisons, ranks)}")
 
     _heading(console, 4, "Feed a training step, beside torch's DataLoader")
     _race(console, corpus, config)

@@ -81,9 +81,7 @@ def _print(console: Console, corpus: bf.Corpus, report: dict[str, Any]) -> None:
     _line(console, "tokens", count(report["tokens"]))
     for source in corpus.info:
         _line(console, "source", source.name)
-        _line(
-            console, "", f"{count(source.documents)} {source.unit}, {count(source.tokens)} tokens"
-        )
+        _line(console, "", source.size())
         _line(console, "", f"{source.format}, {source.dtype}, boundaries from {source.boundaries}")
         if source.loss_masks != "none":
             _line(console, "", f"loss masks on {source.loss_masks} files")

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import json as jsonlib
 import math
-import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -19,18 +18,27 @@ from rich.console import Console
 from brimful.cli.compare import BUCKET, STRATEGIES, Comparison, Ranks, compare
 from brimful.cli.lengths import read_source
 from brimful.cli.source import Source
-from brimful.cli.text import count, duration, make_console, percent, print_path, print_table
+from brimful.cli.text import (
+    count,
+    duration,
+    make_console,
+    percent,
+    print_filled,
+    print_path,
+    print_table,
+)
 from brimful.pack_checks import check_choice
 from brimful.plots import check_target, draw
+from brimful.wording import counted
 
 
-def notes(comparisons: Sequence[Comparison], ranks: Ranks, width: int) -> str:
-    """What the columns of the table mean, in lines of `width` characters at most."""
+def notes(comparisons: Sequence[Comparison], ranks: Ranks) -> str:
+    """What the columns of the table mean, a line each."""
     size, world = count(ranks.batch_size), count(ranks.world_size)
     balanced = [c.balanced_imbalance for c in comparisons if c.balanced_imbalance is not None]
     most = math.ceil(100 * max(balanced, default=1)) / 100
     evened = f"; bf.balance makes it {most:.2f} or less" if balanced else ""
-    lines = (
+    lines: tuple[str, ...] = (
         "bound: no packing of the same pieces needs fewer bins.",
         "concat cuts documents anywhere, the others only those longer than a bin.",
         "pad: one document a bin, the rest of it padding. "
@@ -39,7 +47,9 @@ def notes(comparisons: Sequence[Comparison], ranks: Ranks, width: int) -> str:
         "imbalance: attention work of a step's busiest rank over the mean of its ranks, for "
         f"{world} ranks with {size} rows each, in the order of the documents{evened}.",
     )
-    return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in lines)
+    if any(c.imbalance is None for c in comparisons):
+        lines += (f"imbalance -: fewer rows than the {count(ranks.rows)} of one full step.",)
+    return "\n".join(lines)
 
 
 def print_comparison(console: Console, comparisons: Sequence[Comparison], tokens: int) -> None:
@@ -98,7 +108,9 @@ def run(
     # As objects: arrays of text hold a whole name for each document.
     named = np.array([part.data for part in given], object)
     names = np.repeat(named, [len(part.values) for part in given])
-    comparisons, left_out = compare(lengths, seq_len, overlong=overlong, ranks=ranks)
+    comparisons, left_out = compare(
+        lengths, seq_len, overlong=overlong, ranks=ranks, needed=strategy
+    )
     if plot is not None:
         draw([c.plan for c in comparisons if c.strategy != BUCKET], plot)
     if json:
@@ -118,14 +130,15 @@ def run(
     console = make_console()
     for part in given:
         print_path(console, "", part.data, f" ({part.kind})")
-    console.print(
-        f"{count(len(lengths))} documents, {count(int(lengths.sum()))} tokens, into bins of "
-        f"{count(seq_len)}, overlong: {overlong}\n"
+    print_filled(
+        console,
+        f"{counted(len(lengths), 'document')}, {counted(int(lengths.sum()), 'token')}, into bins "
+        f"of {count(seq_len)}, overlong: {overlong}\n",
     )
     print_comparison(console, comparisons, int(lengths.sum()))
-    console.print(f"\n{notes(comparisons, ranks, min(79, console.width))}")
+    print_filled(console, f"\n{notes(comparisons, ranks)}")
     for left in left_out:
-        console.print(f"{left.strategy} is left out: {left.reason}", markup=False)
+        print_filled(console, f"{left.strategy} is left out: {left.reason}")
     for c in comparisons:
         if c.strategy == strategy:
             sourced = names if len(given) > 1 else None

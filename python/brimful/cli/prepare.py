@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
 from brimful import prepare as core
-from brimful.cli.text import brief, count, duration, make_console, print_path
+from brimful.cli.text import brief, count, duration, make_console, print_filled, print_path
+from brimful.wording import counted
 
 
 def run(inputs: list[str], *, out: Path, **settings: Any) -> None:
@@ -29,9 +30,10 @@ def run(inputs: list[str], *, out: Path, **settings: Any) -> None:
 
         done = core.prepare(inputs, out, progress=show, **settings)
     console = make_console()
-    console.print(
-        f"{count(done.documents)} documents, {count(done.tokens)} tokens ({done.dtype}) "
-        f"from {done.bytes / 1e6:.1f} MB in {duration(done.seconds)}"
+    print_filled(
+        console,
+        f"{counted(done.documents, 'document')}, {counted(done.tokens, 'token')} ({done.dtype}) "
+        f"from {done.bytes / 1e6:.1f} MB in {duration(done.seconds)}",
     )
     if done.skipped:
         print_path(console, f"{count(done.skipped)} skipped; the first: ", done.first_skipped)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 
 def make_console(*, stderr: bool = False) -> Console:
@@ -44,23 +46,28 @@ def duration(seconds: float) -> str:
 def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """A table: the first column and those without a name are text, the others numbers, set right.
 
-    Columns stand two apart, or one where the terminal has no room for two. Where it has no room for
-    that either, lines go beyond its edge: a number is never cut.
+    Columns stand two apart, or one where the terminal has no room for two. Where it has not even
+    room for that, lines are longer than it is wide: no figure is cut.
     """
     table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
     for i, name in enumerate(columns):
         table.add_column(name, justify="right" if i and name else "left", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    if _width(console, table) > console.width:
+    unlimited = console.options.update(width=10_000)
+    if console.measure(table, options=unlimited).maximum > console.width:
         table.padding = 0
-        table.width = _width(console, table)
-    console.print(table, crop=False)
+    for line in console.render_lines(table, unlimited, pad=False):
+        text = Text.assemble(*((part.text, part.style or "") for part in line))
+        text.rstrip()  # no blanks behind the last word
+        console.print(text, soft_wrap=True)
 
 
-def _width(console: Console, table: Table) -> int:
-    """What the table takes where there is room for all of it."""
-    return console.measure(table, options=console.options.update(width=10_000)).maximum
+def print_filled(console: Console, text: str) -> None:
+    """Paragraphs filled to the width of the terminal, or to 79 characters of a wider one."""
+    for line in text.split("\n"):
+        filled = textwrap.fill(line, min(console.width, 79), break_on_hyphens=False)
+        console.print(filled, markup=False, soft_wrap=True)
 
 
 def print_path(console: Console, before: str, path: object, after: str = "") -> None:
