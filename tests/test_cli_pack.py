@@ -289,7 +289,7 @@ def test_the_report_and_the_table_tell_of_the_same_bound(
     arguments = ("pack", tmp_path / "a.npy", "--seq-len", 1000, "--strategy", own.strategy)
     report = run(*arguments).stdout
     assert "150, optimal: no packing of these pieces has fewer" in report
-    (row,) = (line for line in report.splitlines() if line.startswith(own.strategy))
+    (row,) = (line for line in report.splitlines() if line.startswith(f"{own.strategy} "))
     assert row.split()[2] == "1.0000"
 
 
@@ -308,7 +308,7 @@ def test_no_figure_is_cut_and_no_line_ends_in_a_blank(lengths_file: Path) -> Non
         assert "…" not in text
     for strategy in (*get_args(Strategy), "bucket"):
         row, same_row = (
-            [line.split()[:4] for line in text.splitlines() if line.startswith(f"{strategy} ")]
+            next(line for line in text.splitlines() if line.startswith(f"{strategy} ")).split()[:4]
             for text in (narrow, whole)
         )
         assert row == same_row
