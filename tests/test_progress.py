@@ -42,7 +42,7 @@ def test_without_a_terminal_it_is_one_line_and_nothing_else(capsys, monkeypatch)
 def test_a_terminal_breaks_the_line_between_figures_only(capsys, monkeypatch):
     monkeypatch.setattr(type(sys.stderr), "isatty", lambda self: True)
     monkeypatch.setenv("COLUMNS", "40")
-    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setenv("TERM", "xterm")
     list(bf.progress(bf.DataLoader(corpus_of([5, 30, 2, 8]), seq_len=16)))
     written = capsys.readouterr().err
     lines = written[written.index("epoch 0: ") :].splitlines()

@@ -73,11 +73,15 @@ def _warn_of_absent_sources(info: Sequence[SourceInfo], rule: MixRule) -> None:
     if sum(source.documents for source in info) < _FEWEST_DRAWS:
         return
     weighted = [source for source in info if rule.weights[source.name] > 0]
-    held = [s for s in weighted if s.documents and (s.tokens or rule.unit == "documents")]
+
+    def holds(source: SourceInfo) -> bool:
+        return source.documents > 0 and (source.tokens > 0 or rule.unit == "documents")
+
+    held = [source for source in weighted if holds(source)]
     absent = [
         f"{s.name!r} has weight {rule.weights[s.name]:g} and no {rule.unit}"
         for s in weighted
-        if s not in held
+        if not holds(s)
     ]
     shares = np.array([rule.weights[s.name] for s in held])
     documents = np.array([s.documents for s in held], np.float64)
