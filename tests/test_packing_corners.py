@@ -1,7 +1,8 @@
 """Input at which a packer could turn quadratic, or take memory by the capacity."""
 
 import os
-from typing import Any
+import threading
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -117,3 +118,36 @@ def test_corner_is_packed_under_constraints(corner: str, strategy: Strategy) -> 
         if "resource" in given:
             used = np.add.reduceat(np.asarray(given["resource"])[plan.documents], firsts)
             assert used.max() <= given["resource_capacity"]
+
+
+@pytest.mark.parametrize("strategy", get_args(Strategy))
+def test_lengths_that_another_thread_writes_to_give_a_plan_or_an_error(strategy: Strategy) -> None:
+    lengths = np.full(5_000, 700)
+    done = threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            lengths[:] = 3
+            lengths[::2] = 100_000
+            lengths[:] = 4096
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(20):
+            try:
+                plan = bf.pack(
+                    lengths, 4096, strategy=strategy, overlong="truncate", **quick(strategy)
+                )
+            except bf.PlanError as error:
+                if "changed while" not in str(error):
+                    raise
+            else:
+                assert np.array_equal(np.unique(plan.documents), np.arange(5_000))
+    finally:
+        done.set()
+        writer.join()
+
+
+def quick(strategy: Strategy) -> dict[str, Any]:
+    return {"time_limit": 0} if strategy == "optimal" else {}

@@ -77,7 +77,7 @@ void write(const PatternView& patterns, const PieceSequence& sequence, Packing& 
 
 std::vector<SizeGroup> unit_histogram(std::span<const std::int64_t> lengths, std::int64_t capacity,
                                       const PackOptions& options) {
-  const Units units(lengths, capacity, options);
+  const Units units = Units(lengths, capacity, options).copied();
   check_alike(units);
   Packing packing;
   packing.capacity = capacity;
@@ -90,7 +90,7 @@ std::vector<SizeGroup> unit_histogram(std::span<const std::int64_t> lengths, std
 
 Packing pack_by_patterns(std::span<const std::int64_t> lengths, std::int64_t capacity,
                          const PackOptions& options, const PatternView& patterns) {
-  const Units units(lengths, capacity, options);
+  const Units units = Units(lengths, capacity, options).copied();
   check_alike(units);
   Packing packing;
   packing.capacity = capacity;

@@ -161,12 +161,13 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t capacity,
              const PackOptions& options) {
   check_buffer(options.buffer);
   check_bins(options);
-  const Units units(lengths, capacity, options);
+  const Units given(lengths, capacity, options);
   Packing packing;
   packing.capacity = capacity;
   constexpr std::size_t kBytesAPiece = 22;  // of the packing, bins and the way there included
   expect_memory(kBytesAPiece * lengths.size());
-  if (place_whole_documents(units, options, packing)) return packing;
+  if (place_whole_documents(given, options, packing)) return packing;
+  const Units units = given.copied();
   const UnitCounts counts = units.survey(options.strategy, packing);
   const auto too_many = [&] {
     const std::int64_t pieces =

@@ -141,7 +141,20 @@ PieceSequence decreasing_sequence(const Units& units, std::span<const std::uint3
   std::uint32_t* const place = places.data();
   std::int32_t* const documents = sequence.documents.data();
   const auto n = static_cast<std::int32_t>(lengths.size());
-  for (std::int32_t i = 0; i < n; ++i) documents[place[lengths[at(i)]]++] = i;
+  std::int32_t i = 0;
+  for (; i < n; ++i) {
+    const auto length = static_cast<std::uint64_t>(lengths[at(i)]);
+    if (length >= counts.size() || place[length] >= lengths.size()) break;
+    documents[place[length]++] = i;
+  }
+  // Each size ends where the next smaller one began.
+  std::uint32_t end = 0;
+  for (std::size_t size = counts.size(); size-- > 0;) {
+    end += counts[size];
+    if (i < n || place[size] != end) {
+      throw PlanError("lengths changed while they were packed; pack a copy of what others write");
+    }
+  }
   if (counts[0] > 0) {  // empty documents stand last
     sequence.documents.resize(lengths.size() - counts[0]);
     sequence.groups.pop_back();

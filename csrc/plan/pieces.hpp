@@ -31,7 +31,8 @@ PieceSequence decreasing_sequence(const Units& units, std::int64_t num_units, bo
 // constraints on sizes.
 std::optional<std::vector<std::uint32_t>> count_lengths(const Units& units);
 
-// The same sequence, from these counts.
+// The same sequence, from these counts. Throws PlanError if they are not those of the lengths,
+// which somebody has written to then.
 PieceSequence decreasing_sequence(const Units& units, std::span<const std::uint32_t> counts);
 
 // Puts the units of each size into random order, the same for the same seed.

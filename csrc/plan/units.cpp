@@ -68,6 +68,18 @@ Units::Units(std::span<const std::int64_t> lengths, std::int64_t capacity,
   }
 }
 
+Units Units::copied() const {
+  auto copies = std::make_shared<std::vector<std::int64_t>>();
+  copies->reserve(lengths_.size() + groups_.size() + resource_.size());
+  Units copy(*this);
+  for (auto* array : {&copy.lengths_, &copy.groups_, &copy.resource_}) {
+    copies->insert(copies->end(), array->begin(), array->end());
+    *array = std::span(copies->end() - static_cast<std::ptrdiff_t>(array->size()), array->size());
+  }
+  copy.copies_ = std::move(copies);
+  return copy;
+}
+
 UnitCounts Units::survey(Strategy strategy, Packing& packing) const {
   check_resource();
   const bool concat = strategy == Strategy::kConcat;

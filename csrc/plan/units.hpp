@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <vector>
 
 #include "plan/packer.hpp"
 #include "plan/piece_rule.hpp"
@@ -31,6 +33,9 @@ class Units {
  public:
   // Keeps references to the arrays; throws PlanError for constraints that cannot be.
   Units(std::span<const std::int64_t> lengths, std::int64_t capacity, const PackOptions& options);
+
+  // The same units, of copies of the arrays: nobody writes to these while they are read again.
+  Units copied() const;
 
   std::span<const std::int64_t> lengths() const { return lengths_; }
   const PieceRule& rule() const { return rule_; }
@@ -120,6 +125,7 @@ class Units {
   UnitCounts survey_groups(Packing& packing) const;
   void unfold_groups(Packing& packing) const;
 
+  std::shared_ptr<const std::vector<std::int64_t>> copies_;  // of the arrays, end to end
   std::span<const std::int64_t> lengths_;
   PieceRule rule_;
   std::int64_t max_segments_;
