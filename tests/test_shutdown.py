@@ -14,6 +14,9 @@ import os, signal, sys, threading, time
 import numpy as np
 import brimful as bf
 
+# What a shell starts in the background ignores the signal, and so would its children.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 def loader(**how):
     documents = [i * 1000 + np.arange(1 + i % 300) for i in range(5000)]
     settings = {"batch_size": 2, "seq_len": 512, "num_workers": 4, "depth": 3, **how}
