@@ -22,6 +22,7 @@ void check_alike(const Units& units) {
 // Each pattern fits a bin, and all together hold each size as often as there are units of it.
 void check_cover(const PatternView& patterns, const PieceSequence& sequence, const Units& units) {
   std::vector<std::int64_t> missing;
+  missing.reserve(sequence.groups.size());
   for (const SizeGroup& group : sequence.groups) missing.push_back(group.count);
   check_patterns(patterns, static_cast<std::int64_t>(missing.size()));
   for (std::size_t p = 0; p < patterns.times.size(); ++p) {
