@@ -61,6 +61,11 @@ void extend(std::vector<SizeGroup>& groups, std::int32_t size) {
   ++groups.back().count;
 }
 
+// Memory that another thread may write to, read once: what was checked is what is used.
+std::uint64_t read_once(const std::int64_t& length) {
+  return static_cast<std::uint64_t>(__atomic_load_n(&length, __ATOMIC_RELAXED));
+}
+
 void check_most(std::int64_t documents, std::int64_t num_units) {
   if (std::max(documents, num_units) <= kMostInSequence) return;
   throw PlanError(std::to_string(documents) + " documents in " + std::to_string(num_units) +
@@ -110,10 +115,10 @@ std::optional<std::vector<std::uint32_t>> count_lengths(const Units& units) {
   std::uint32_t* const table = counts.data();
   const std::size_t fours = lengths.size() / 4 * 4;
   for (std::size_t i = 0; i < fours; i += 4) {
-    const auto a = static_cast<std::uint64_t>(lengths[i]);
-    const auto b = static_cast<std::uint64_t>(lengths[i + 1]);
-    const auto c = static_cast<std::uint64_t>(lengths[i + 2]);
-    const auto d = static_cast<std::uint64_t>(lengths[i + 3]);
+    const std::uint64_t a = read_once(lengths[i]);
+    const std::uint64_t b = read_once(lengths[i + 1]);
+    const std::uint64_t c = read_once(lengths[i + 2]);
+    const std::uint64_t d = read_once(lengths[i + 3]);
     if (std::max(std::max(a, b), std::max(c, d)) > longest) return std::nullopt;
     ++table[a];
     ++table[sizes + b];
@@ -121,8 +126,9 @@ std::optional<std::vector<std::uint32_t>> count_lengths(const Units& units) {
     ++table[3 * sizes + d];
   }
   for (std::size_t i = fours; i < lengths.size(); ++i) {
-    if (static_cast<std::uint64_t>(lengths[i]) > longest) return std::nullopt;
-    ++table[lengths[i]];
+    const std::uint64_t length = read_once(lengths[i]);
+    if (length > longest) return std::nullopt;
+    ++table[length];
   }
   for (std::size_t size = 0; size < sizes; ++size) {
     table[size] += table[sizes + size] + table[2 * sizes + size] + table[3 * sizes + size];
@@ -143,7 +149,7 @@ PieceSequence decreasing_sequence(const Units& units, std::span<const std::uint3
   const auto n = static_cast<std::int32_t>(lengths.size());
   std::int32_t i = 0;
   for (; i < n; ++i) {
-    const auto length = static_cast<std::uint64_t>(lengths[at(i)]);
+    const std::uint64_t length = read_once(lengths[at(i)]);
     if (length >= counts.size() || place[length] >= lengths.size()) break;
     documents[place[length]++] = i;
   }
