@@ -143,7 +143,8 @@ def test_lengths_that_another_thread_writes_to_give_a_plan_or_an_error(strategy:
                 if "changed while" not in str(error):
                     raise
             else:
-                assert np.array_equal(np.unique(plan.documents), np.arange(5_000))
+                # A length that is half written may be 0.
+                assert len(np.unique(plan.documents)) + plan.empty_documents == 5_000
     finally:
         done.set()
         writer.join()
