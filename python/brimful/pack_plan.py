@@ -17,7 +17,8 @@ class PackPlan:
 
     Bin ``b`` holds the pieces ``bin_offsets[b]`` up to ``bin_offsets[b + 1]`` of ``documents``,
     ``starts`` and ``lengths``, in the order in which they were placed (``"streaming"``: in which
-    they were given). Bins are numbered in the order in which they were opened. All lengths count
+    they were given). Bins are numbered in the order in which they were opened; those of
+    ``"balanced"`` by their first document, those of ``"optimal"`` by pattern. All lengths count
     tokens of documents; a bin has ``capacity`` slots for tokens, and a piece takes
     ``length + start_token`` of them, rounded up to a multiple of ``align``.
     """
