@@ -11,16 +11,8 @@ from hypothesis import strategies as st
 import brimful as bf
 from brimful.distribution import DocumentGroup
 from brimful.packing import Overlong, Strategy
+from test_packing import RULES, STRATEGIES
 
-STRATEGIES: tuple[Strategy, ...] = (
-    "concat",
-    "first_fit_decreasing",
-    "best_fit_decreasing",
-    "best_fit",
-    "streaming",
-    "pad",
-)
-RULES: tuple[Overlong, ...] = ("split", "truncate", "drop")
 COUNTS = [field.name for field in dataclasses.fields(DocumentGroup) if "context" not in field.name]
 # Lengths of one, two, three and four digits of 16 bits, on which the sort goes by turns.
 length_lists = st.lists(

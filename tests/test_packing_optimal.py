@@ -257,18 +257,4 @@ def test_patterns_are_not_trusted() -> None:
 
 
 def _options() -> Any:
-    return _core.PackOptions(
-        strategy="best_fit_decreasing",
-        overlong="split",
-        buffer=1,
-        max_segments=None,
-        align=1,
-        min_piece=1,
-        start_token=False,
-        seed=None,
-        groups=None,
-        resource=None,
-        resource_capacity=0,
-        bins=None,
-        world_size=1,
-    )
+    return _core.PackOptions(strategy="best_fit_decreasing")

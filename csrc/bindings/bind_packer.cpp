@@ -82,11 +82,15 @@ void bind_packer(py::module_& m) {
       .def_readonly("truncated_documents", &Packing::truncated_documents)
       .def_readonly("split_documents", &Packing::split_documents)
       .def_readonly("empty_documents", &Packing::empty_documents);
+  const PackOptions none;  // no constraints
   py::class_<PackArguments>(m, "PackOptions")
-      .def(py::init(&make_arguments), py::kw_only(), py::arg("strategy"), py::arg("overlong"),
-           py::arg("buffer"), py::arg("max_segments"), py::arg("align"), py::arg("min_piece"),
-           py::arg("start_token"), py::arg("seed"), py::arg("groups"), py::arg("resource"),
-           py::arg("resource_capacity"), py::arg("bins"), py::arg("world_size"))
+      .def(py::init(&make_arguments), py::kw_only(), py::arg("strategy"),
+           py::arg("overlong") = "split", py::arg("buffer") = none.buffer,
+           py::arg("max_segments") = py::none(), py::arg("align") = none.align,
+           py::arg("min_piece") = none.min_piece, py::arg("start_token") = none.start_token,
+           py::arg("seed") = py::none(), py::arg("groups") = py::none(),
+           py::arg("resource") = py::none(), py::arg("resource_capacity") = none.resource_capacity,
+           py::arg("bins") = py::none(), py::arg("world_size") = none.world_size)
       .def_property_readonly("max_segments",
                              [](const PackArguments& a) -> std::optional<std::int64_t> {
                                if (a.options.max_segments == PackOptions::kUnlimited) return {};

@@ -2,10 +2,10 @@
 #include "plan/arrival.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
 #include "plan/best_fit.hpp"
+#include "plan/by_bin.hpp"
 #include "plan/large.hpp"
 #include "plan/pieces.hpp"
 
@@ -53,21 +53,7 @@ void place_best_fit(const Units& units, std::int64_t num_units, Packing& packing
   const Placed placed = table_pays(capacity, num_units)
                             ? choose_bins(BestFitTable(capacity), units, num_units)
                             : choose_bins(BestFitBuckets(capacity, num_units), units, num_units);
-  packing.bin_offsets.assign(at(placed.num_bins + 1), 0);
-  for (const std::int64_t bin : placed.bins) ++packing.bin_offsets[at(bin + 1)];
-  std::partial_sum(packing.bin_offsets.begin(), packing.bin_offsets.end(),
-                   packing.bin_offsets.begin());
-  packing.documents.resize(at(num_units));
-  packing.starts.resize(at(num_units));
-  packing.lengths.resize(at(num_units));
-  UnsetVector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
-  auto bin = placed.bins.begin();
-  units.each([&](const Unit& unit) {
-    const std::size_t place = at(places[at(*bin++)]++);
-    packing.documents[place] = unit.document;
-    packing.starts[place] = unit.start;
-    packing.lengths[place] = unit.size;
-  });
+  write_by_bin(placed.bins, placed.num_bins, [&](auto&& f) { units.each(f); }, packing);
 }
 
 }  // namespace brimful

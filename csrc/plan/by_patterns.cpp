@@ -99,9 +99,7 @@ Packing pack_by_patterns(std::span<const std::int64_t> lengths, std::int64_t cap
   PieceSequence sequence = decreasing_sequence(units, counts.units, packing.split_documents > 0);
   if (options.seed) shuffle_equal(sequence, *options.seed);
   check_cover(patterns, sequence, units);
-  reserve_large(packing.documents, at(counts.units));
-  reserve_large(packing.starts, at(counts.units));
-  reserve_large(packing.lengths, at(counts.units));
+  packing.reserve(counts.units);
   write(patterns, sequence, packing);
   units.unfold(packing);
   return packing;

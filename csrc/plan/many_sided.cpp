@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "plan/by_bin.hpp"
 #include "plan/open_bins.hpp"
 #include "plan/seeded.hpp"
 
@@ -57,33 +58,23 @@ void place_many_sided(const Units& units, std::int64_t num_units, Strategy strat
   const bool fullest_first = strategy != Strategy::kFirstFitDecreasing;
   std::vector<std::int64_t> bins;  // of each unit
   bins.reserve(all.size());
-  packing.bin_offsets = {0};
+  std::int64_t num_bins = 0;
   for (const Unit& unit : all) {
     std::int64_t bin = open.take(room_of(unit));
     Room left{units.capacity(), units.max_segments(), units.resource_capacity()};
     if (bin < 0) {
-      bin = packing.num_bins();
-      packing.bin_offsets.push_back(0);
+      bin = num_bins++;
     } else {
       left = open.left(bin);
     }
     left -= room_of(unit);
     if (left.holds(least)) open.insert(bin, left, fullest_first ? left.slots : 0);
     bins.push_back(bin);
-    ++packing.bin_offsets[at(bin + 1)];
   }
-  std::partial_sum(packing.bin_offsets.begin(), packing.bin_offsets.end(),
-                   packing.bin_offsets.begin());
-  packing.documents.resize(all.size());
-  packing.starts.resize(all.size());
-  packing.lengths.resize(all.size());
-  UnsetVector<std::int64_t> places = packing.bin_offsets;  // of each bin's next unit
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const std::size_t place = at(places[at(bins[i])]++);
-    packing.documents[place] = all[i].document;
-    packing.starts[place] = all[i].start;
-    packing.lengths[place] = all[i].size;
-  }
+  const auto each_unit = [&](auto&& f) {
+    for (const Unit& unit : all) f(unit);
+  };
+  write_by_bin(bins, num_bins, each_unit, packing);
 }
 
 }  // namespace brimful

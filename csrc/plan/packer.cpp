@@ -112,9 +112,7 @@ void place(const Units& units, std::int64_t num_units, const PackOptions& option
     packing.bin_offsets.assign(static_cast<std::size_t>(options.bins.value_or(0)) + 1, 0);
     return;
   }
-  reserve_large(packing.documents, static_cast<std::size_t>(num_units));
-  reserve_large(packing.starts, static_cast<std::size_t>(num_units));
-  reserve_large(packing.lengths, static_cast<std::size_t>(num_units));
+  packing.reserve(num_units);
   if (options.strategy == Strategy::kConcat) {
     place_end_to_end(units, packing);
     return;

@@ -49,6 +49,12 @@ struct Packing {
   std::int64_t split_documents = 0;       // in more than one piece, nothing lost
   std::int64_t empty_documents = 0;       // of length 0, skipped
 
+  // Memory for so many pieces.
+  void reserve(std::int64_t pieces) {
+    reserve_large(documents, static_cast<std::size_t>(pieces));
+    reserve_large(starts, static_cast<std::size_t>(pieces));
+    reserve_large(lengths, static_cast<std::size_t>(pieces));
+  }
   std::int64_t num_bins() const { return static_cast<std::int64_t>(bin_offsets.size()) - 1; }
 };
 

@@ -272,20 +272,6 @@ def _rounded(bins: Floats, exact: bool, random: np.random.Generator) -> Longs:
 
 def _best_fit(stock: Stock) -> _core.Packing:
     """The packing of best-fit-decreasing; lengths are sizes there."""
-    options = _core.PackOptions(
-        strategy="best_fit_decreasing",
-        overlong="error",
-        buffer=1,
-        max_segments=stock.max_items,
-        align=1,
-        min_piece=1,
-        start_token=False,
-        seed=None,
-        groups=None,
-        resource=None,
-        resource_capacity=0,
-        bins=None,
-        world_size=1,
-    )
+    options = _core.PackOptions(strategy="best_fit_decreasing", max_segments=stock.max_items)
     lengths = np.repeat(stock.sizes.astype(np.int64), stock.counts)
     return _core.pack(lengths, stock.capacity, options)
