@@ -146,6 +146,12 @@ class LoaderConfig:
             )
 
     @property
+    def capacity(self) -> int:
+        """Tokens a bin holds: `seq_len`, which every config has once it is checked."""
+        assert self.seq_len is not None
+        return self.seq_len
+
+    @property
     def keep_tail(self) -> bool:
         """Whether the unused end of a bin is part of the batch."""
         return self.tail == "keep" or (self.tail is None and self.layout == "rows")

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import inspect
 import os
 import warnings
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from brimful import _core
+from brimful import _core, native
 from brimful import state as state_module
-from brimful._core import PlanError, StateError
+from brimful._core import PlanError
+from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
-from brimful.telemetry import SECONDS_FIELDS, TALLY_FIELDS, Stats, Totals, utilization
+from brimful.place import Place
+from brimful.resume import resume
+from brimful.telemetry import SECONDS_FIELDS, Stats, gather
 from brimful.wording import counted
 
 
@@ -69,7 +70,7 @@ class DataLoader:
         world_size: int | None = None,
         **settings: Any,
     ) -> None:
-        _refuse_torch_only(
+        refuse_torch_only(
             sampler=sampler,
             batch_sampler=batch_sampler,
             collate_fn=collate_fn,
@@ -77,7 +78,7 @@ class DataLoader:
             multiprocessing_context=multiprocessing_context,
             generator=generator,
         )
-        _refuse_unknown(settings)
+        refuse_unknown(settings, own=inspect.signature(DataLoader).parameters.keys())
         if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
             raise PlanError("prefetch_factor and persistent_workers need num_workers of at least 1")
         if prefetch_factor is not None:
@@ -100,55 +101,16 @@ class DataLoader:
         )
 
         config = self.config
-        assert config.seq_len is not None  # LoaderConfig has checked it
-        self._seq_len: int = config.seq_len
-        self._plan = _core.Plan(
-            corpus=self.corpus._native,
-            seq_len=self._seq_len,
-            packing="pad" if config.is_bucket else config.packing,
-            overlong=config.overlong,
-            buffer=config.buffer,
-            max_segments=config.max_segments,
-            window=config.window,
-            shuffle=config.shuffle,
-            seed=config.seed % 2**64,
-            # The work of a single document rises with its length: buckets are balance of "pad".
-            balance=config.balance is not None or config.is_bucket,
-        )
-        self._geometry = _core.Geometry(
-            batch_size=config.batch_size,
-            world_size=config.world_size,
-            rank=config.rank,
-            accumulate=config.accumulate,
-            drop_last=config.drop_last,
-            trim=config.is_bucket,
-        )
-        self._layout = _core.Layout(
-            fields=list(config.fields),
-            varlen=config.layout == "varlen",
-            keep_tail=config.keep_tail,
-            batch_size=config.batch_size,
-            seq_len=self._seq_len,
-            pad_token_id=config.pad_token_id,
-            continue_positions=config.positions == "continue",
-            vocab_size=config.vocab_size,
-        )
-        self._prefetch = _core.PrefetchConfig(
-            num_workers=config.num_workers,
-            depth=config.depth,
-            max_slots=config.max_slots,
-            timeout=float(config.timeout),
-        )
+        self._plan = native.make_plan(self.corpus, config)
+        self._geometry = native.make_geometry(config)
+        self._layout = native.make_layout(config)
+        self._prefetch = native.make_prefetch(config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_seconds = dict.fromkeys(SECONDS_FIELDS, 0.0)
         self._live: list[_core.Stream] = []
-        self._newest: tuple[_core.Stream, _core.Cursor] | None = None  # and where it began
-        self._place: _core.Cursor | None = None  # of the newest iterator, once it is gone
-        self._pending = _core.Cursor()  # where the next iterator begins
-        self._loaded = False  # a state waits to be used
-        self._pinned_epoch: int | None = None
+        self._place = Place()
         self._lap: Stats | None = None
         self._warned_of_loss = False
         self._lengths: dict[tuple[int, int, int, int], int] = {}
@@ -164,11 +126,11 @@ class DataLoader:
     # Iteration
 
     def __iter__(self) -> LoaderIterator:
-        begin = self._next_cursor()
-        if self._loaded and begin is not self._pending:
+        begin = self._place.next_cursor()
+        if self._place.loaded and begin is not self._place.pending:
             warnings.warn(
                 f"set_epoch({begin.epoch}) asks for another epoch than the loaded state stands in "
-                f"({self._pending.epoch}): the state has no effect",
+                f"({self._place.pending.epoch}): the state has no effect",
                 stacklevel=2,
             )
         stream = _core.Stream(
@@ -178,17 +140,8 @@ class DataLoader:
         iterator = LoaderIterator(self, stream)
         self._pid = os.getpid()
         self._live.append(stream)
-        self._newest = (stream, begin)
-        self._place = None
-        self._pending = _core.Cursor(stream.epoch + 1)
-        self._loaded = False
+        self._place.begin(stream, begin)
         return iterator
-
-    def _next_cursor(self) -> _core.Cursor:
-        epoch = self._pinned_epoch
-        if epoch is None or (self._loaded and self._pending.epoch == epoch):
-            return self._pending
-        return _core.Cursor(epoch)
 
     def _retire(self, stream: _core.Stream) -> None:
         """Ends a stream's threads and keeps what it counted."""
@@ -199,16 +152,14 @@ class DataLoader:
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
             for name in SECONDS_FIELDS:
                 self._retired_seconds[name] += getattr(stream.counters, name)
-        if self._newest is not None and self._newest[0] is stream:
-            self._place = stream.cursor
-            self._newest = None
+        self._place.end(stream)
 
     def __len__(self) -> int:
         """Batches of the epoch that the next `iter()` gives, or of the running one.
 
         The same on every rank. Packs the lengths of the epoch once; reads no tokens.
         """
-        begin = self._newest[1] if self._newest is not None else self._next_cursor()
+        begin = self._place.epoch_begin()
         key = (begin.epoch, begin.window, begin.bin, begin.step_bins)
         if key not in self._lengths:
             count = _core.count_batches(self._plan, self._geometry, begin)
@@ -227,8 +178,7 @@ class DataLoader:
         number = whole_number("epoch", epoch)
         if not 0 <= number < 2**62:
             raise PlanError(f"epoch is {number}; it must be from 0 to 2**62 - 1")
-        self._pinned_epoch = number
-        self._place = None  # from now on a state speaks of what the next iteration gives
+        self._place.pin(number)
 
     def close(self) -> None:
         """Ends the threads of all iterators. Batches that were handed out stay valid."""
@@ -242,7 +192,8 @@ class DataLoader:
         )
 
     def __del__(self) -> None:
-        if getattr(self, "_loaded", False):
+        place = getattr(self, "_place", None)
+        if place is not None and place.loaded:
             warnings.warn(
                 "a loader was given a state and never iterated: the state had no effect",
                 stacklevel=2,
@@ -255,12 +206,8 @@ class DataLoader:
 
         Plain numbers, strings and lists, fit for JSON; at any moment, also before the first batch.
         """
-        if self._newest is not None:
-            cursor = self._newest[0].cursor
-        else:
-            cursor = self._place if self._place is not None else self._next_cursor()
         return state_module.make_state(
-            cursor=cursor,
+            cursor=self._place.cursor(),
             bins_per_step=self._geometry.bins_per_step,
             fingerprint=self._fingerprint(),
             counts=self._ledger.counts(),
@@ -282,52 +229,24 @@ class DataLoader:
             StateError: for a state of another corpus, other settings or another global batch, with
                 the fields that differ; nothing is changed then.
         """
-        state = state_module.check_version(state)
-        theirs = state.get("fingerprint")
-        if not isinstance(theirs, Mapping):
-            raise StateError(f"the state's 'fingerprint' is {theirs!r}; expected a dict")
-        different = state_module.differences(theirs, self._fingerprint())
-        if different and not force:
-            raise StateError(
-                "the state belongs to another corpus or other settings:\n  "
-                + "\n  ".join(different)
-                + "\nUse the corpus and settings it was made with, or force=True for epoch 0"
-            )
-        if different:
+        resumed = resume(
+            state,
+            plan=self._plan,
+            geometry=self._geometry,
+            config=self.config,
+            fingerprint=self._fingerprint(),
+            allow_batch_change=allow_batch_change,
+            force=force,
+        )
+        if resumed.restarts:
             warnings.warn(
                 "the state belongs to another corpus or other settings; starting at epoch 0:\n  "
-                + "\n  ".join(different),
+                + "\n  ".join(resumed.restarts),
                 stacklevel=2,
             )
-            cursor = _core.Cursor()
         else:
-            cursor = self._checked_cursor(state, allow_batch_change)
             self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
-        self._newest = None
-        self._place = cursor
-        self._pending = cursor
-        self._loaded = True
-
-    def _checked_cursor(self, state: Mapping[str, Any], allow_batch_change: bool) -> _core.Cursor:
-        cursor = state_module.read_cursor(state)
-        bins_per_step = self._geometry.bins_per_step
-        theirs = state_module.read_bins_per_step(state)
-        if cursor.step_bins >= theirs:
-            raise StateError(
-                f"the state has delivered {cursor.step_bins} bins of a step of {theirs}; "
-                f"a step that is done is none"
-            )
-        if theirs != bins_per_step:
-            if not allow_batch_change:
-                raise StateError(
-                    f"bins_per_step: {theirs} in the state, {bins_per_step} "
-                    f"here (batch_size {self.config.batch_size} x world_size "
-                    f"{self.config.world_size} x accumulate {self.config.accumulate}). Keep the "
-                    f"global batch, or pass allow_batch_change=True"
-                )
-            cursor = _core.settled(self._plan, cursor, theirs)
-        _core.check_cursor(self._plan, cursor)
-        return cursor
+        self._place.load(resumed.cursor)
 
     def _fingerprint(self) -> dict[str, Any]:
         if not hasattr(self, "_fingerprint_cache"):
@@ -338,30 +257,11 @@ class DataLoader:
 
     def stats(self, *, lap: bool = False) -> Stats:
         """Counts and times of this rank since construction; with `lap=True` since the last lap."""
-        counts = self._ledger.counts()
-        rank, everyone = counts.rank, counts.all_ranks
-        figures: dict[str, Any] = dict(self._retired_seconds)
+        seconds = dict(self._retired_seconds)
         for stream in self._live:
             for name in SECONDS_FIELDS:
-                figures[name] += getattr(stream.counters, name)
-        figures |= {name: getattr(rank, name) for name in TALLY_FIELDS}
-        by_source = dict(zip(self.corpus.sources, counts.exposure, strict=True))
-        stats = Stats(
-            batches=counts.batches,
-            utilization=utilization(rank.tokens, rank.slots),
-            steps=counts.steps,
-            imbalance=counts.imbalance / counts.steps if counts.steps else None,
-            bad_documents=0,
-            starvation_seconds=None,
-            exposure={
-                name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()
-            },
-            dropped={
-                name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()
-            },
-            all_ranks=Totals(**{name: getattr(everyone, name) for name in TALLY_FIELDS}),
-            **figures,
-        )
+                seconds[name] += getattr(stream.counters, name)
+        stats = gather(self._ledger.counts(), seconds, self.corpus.sources)
         if not lap:
             return stats
         since = stats if self._lap is None else stats.since(self._lap)
@@ -378,25 +278,7 @@ class DataLoader:
             f"{tally.dropped_tokens:,} tokens were dropped so far on this rank "
             f"({counted(tally.dropped_documents, 'document')} dropped, "
             f"{tally.truncated_documents:,} truncated; overlong={self.config.overlong!r}, "
-            f"seq_len={self._seq_len}, drop_last={self.config.drop_last}). stats() counts them",
+            f"seq_len={self.config.seq_len}, drop_last={self.config.drop_last}). "
+            f"stats() counts them",
             stacklevel=3,
         )
-
-
-def _refuse_unknown(settings: Mapping[str, object]) -> None:
-    own = inspect.signature(DataLoader).parameters.keys() - {"settings"}
-    known = {*own, *(field.name for field in dataclasses.fields(LoaderConfig))}
-    for name in settings.keys() - known:
-        alike = difflib.get_close_matches(name, sorted(known), n=1)
-        hint = f"; did you mean {alike[0]}?" if alike else ""
-        raise TypeError(f"DataLoader: unexpected keyword argument {name!r}{hint}")
-
-
-def _refuse_torch_only(**arguments: object) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise PlanError(
-                f"{name}={value!r}: brimful draws and collates documents itself. Leave {name} "
-                f"out (shuffle=, seed= and fields= say what it needs to know), or use torch's "
-                f"DataLoader for this dataset"
-            )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from brimful import _core
 from brimful.wording import counted
 
 
@@ -164,3 +166,23 @@ _ADDITIVE = ("batches", "steps", "bad_documents", *TALLY_FIELDS, *SECONDS_FIELDS
 def utilization(tokens: int, slots: int) -> float | None:
     """tokens / slots; None where there are no slots."""
     return tokens / slots if slots else None
+
+
+def gather(counts: _core.Counts, seconds: dict[str, float], sources: Sequence[str]) -> Stats:
+    """The figures of a loader from what its core counted; `seconds` by `SECONDS_FIELDS`."""
+    rank, everyone = counts.rank, counts.all_ranks
+    figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
+    figures |= seconds
+    by_source = dict(zip(sources, counts.exposure, strict=True))
+    return Stats(
+        batches=counts.batches,
+        utilization=utilization(rank.tokens, rank.slots),
+        steps=counts.steps,
+        imbalance=counts.imbalance / counts.steps if counts.steps else None,
+        bad_documents=0,
+        starvation_seconds=None,
+        exposure={name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()},
+        dropped={name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()},
+        all_ranks=Totals(**{name: getattr(everyone, name) for name in TALLY_FIELDS}),
+        **figures,
+    )

@@ -1,0 +1,60 @@
+"""What a loader's settings mean to the core: its plan, its steps, its columns and its threads."""
+
+from __future__ import annotations
+
+from brimful import _core
+from brimful.config import LoaderConfig
+from brimful.corpus import Corpus
+
+
+def make_plan(corpus: Corpus, config: LoaderConfig) -> _core.Plan:
+    """The order of the bins, and what is in them."""
+    return _core.Plan(
+        corpus=corpus._native,
+        seq_len=config.capacity,
+        packing="pad" if config.is_bucket else config.packing,
+        overlong=config.overlong,
+        buffer=config.buffer,
+        max_segments=config.max_segments,
+        window=config.window,
+        shuffle=config.shuffle,
+        seed=config.seed % 2**64,
+        # The work of a single document rises with its length: buckets are balance of "pad".
+        balance=config.balance is not None or config.is_bucket,
+    )
+
+
+def make_geometry(config: LoaderConfig) -> _core.Geometry:
+    """How bins are dealt to steps, ranks and micro-batches."""
+    return _core.Geometry(
+        batch_size=config.batch_size,
+        world_size=config.world_size,
+        rank=config.rank,
+        accumulate=config.accumulate,
+        drop_last=config.drop_last,
+        trim=config.is_bucket,
+    )
+
+
+def make_layout(config: LoaderConfig) -> _core.Layout:
+    """The columns of a batch."""
+    return _core.Layout(
+        fields=list(config.fields),
+        varlen=config.layout == "varlen",
+        keep_tail=config.keep_tail,
+        batch_size=config.batch_size,
+        seq_len=config.capacity,
+        pad_token_id=config.pad_token_id,
+        continue_positions=config.positions == "continue",
+        vocab_size=config.vocab_size,
+    )
+
+
+def make_prefetch(config: LoaderConfig) -> _core.PrefetchConfig:
+    """The threads and the memory they fill."""
+    return _core.PrefetchConfig(
+        num_workers=config.num_workers,
+        depth=config.depth,
+        max_slots=config.max_slots,
+        timeout=float(config.timeout),
+    )
