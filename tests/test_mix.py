@@ -13,7 +13,7 @@ from truth import all_pieces, corpus_of, mixed
 
 def draws(corpus, epoch=0, count=None, **how):
     plan = bf.DataLoader(corpus, **{"seq_len": 64, "num_workers": 0, **how})._plan
-    return plan.draws(epoch, 0, plan.epoch_draws if count is None else count).tolist()
+    return plan.draws(epoch, 0, plan.epoch_draws(epoch) if count is None else count).tolist()
 
 
 def sources_of(lengths_by_source, documents):

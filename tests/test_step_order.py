@@ -159,7 +159,7 @@ def test_the_bins_of_each_window_are_those_without_balance(lengths, split, shuff
     assert all_rows(bins[0]) == all_rows(bins[1])
     sizes = [
         np.diff(np.asarray(plain[0]._plan.window(0, w)["bin_offsets"])).size
-        for w in range(plain[0]._plan.num_windows)
+        for w in range(plain[0]._plan.num_windows(0))
     ]
     in_order = [[row for rows in itertools.chain(*batches) for row in rows] for batches in bins]
     if split[0] == 1:  # a single rank delivers in the order of the plan

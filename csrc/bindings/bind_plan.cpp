@@ -35,7 +35,7 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
 }
 
 std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
-  if (w < 0 || w >= plan.num_windows()) throw py::index_error();
+  if (epoch < 0 || w < 0 || w >= plan.num_windows(epoch)) throw py::index_error();
   WindowPlan planned;
   {
     const py::gil_scoped_release nogil;
@@ -51,8 +51,9 @@ std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, st
 
 py::array_t<std::int64_t> draws(const Plan& plan, std::int64_t epoch, std::int64_t first,
                                 std::int64_t count) {
-  const std::int64_t all = plan.sampler().epoch_draws();
-  if (epoch < 0 || first < 0 || count < 0 || first > all - count) throw py::index_error();
+  if (epoch < 0) throw py::index_error();
+  const std::int64_t all = plan.sampler().epoch_draws(epoch);
+  if (first < 0 || count < 0 || first > all - count) throw py::index_error();
   std::vector<std::int64_t> documents(static_cast<std::size_t>(count));
   {
     const py::gil_scoped_release nogil;
@@ -68,8 +69,11 @@ void bind_plan(py::module_& m) {
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
            py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("max_segments"),
            py::arg("window"), py::arg("shuffle"), py::arg("seed"), py::arg("balance"))
-      .def_property_readonly("epoch_draws", [](const Plan& p) { return p.sampler().epoch_draws(); })
-      .def_property_readonly("num_windows", &Plan::num_windows)
+      .def(
+          "epoch_draws",
+          [](const Plan& p, std::int64_t epoch) { return p.sampler().epoch_draws(epoch); },
+          py::arg("epoch"))
+      .def("num_windows", &Plan::num_windows, py::arg("epoch"))
       .def("draws", &draws, py::arg("epoch"), py::arg("first"), py::arg("count"))
       .def("window", &window, py::arg("epoch"), py::arg("window"));
 

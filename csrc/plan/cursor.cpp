@@ -44,17 +44,15 @@ Geometry checked(const Geometry& g) {
 }
 
 void check(const Plan& plan, const Cursor& c) {
-  // Draws are numbered through all epochs in 64 bits.
-  const std::int64_t most_epochs =
-      (std::int64_t{1} << 62) / std::max<std::int64_t>(1, plan.sampler().epoch_draws());
+  const std::int64_t most_epochs = plan.sampler().most_epochs();
   if (c.epoch >= most_epochs) {
     throw StateError("epoch " + std::to_string(c.epoch) + " is beyond the " +
                      std::to_string(most_epochs) + " epochs that can be numbered");
   }
-  if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 ||
-      c.window > plan.num_windows()) {
-    throw StateError("the state's place (" + place(c) + ") does not exist: an epoch has " +
-                     std::to_string(plan.num_windows()) + " windows");
+  const std::int64_t num_windows = c.epoch < 0 ? 0 : plan.num_windows(c.epoch);
+  if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 || c.window > num_windows) {
+    throw StateError("the state's place (" + place(c) + ") does not exist: that epoch has " +
+                     std::to_string(num_windows) + " windows");
   }
   const StepOrder& order = c.order;
   const bool in_steps = order.step >= 1 && order.phase >= 0 && order.phase < order.step;
@@ -65,7 +63,7 @@ void check(const Plan& plan, const Cursor& c) {
                      " short; that is no order that this run can have had");
   }
   const auto bins_of = [&](std::int64_t w) {
-    return w < plan.num_windows() ? plan.window(c.epoch, w).packing.num_bins() : 0;
+    return w < num_windows ? plan.window(c.epoch, w).packing.num_bins() : 0;
   };
   if (c.bin == 0 && c.step_bins == 0) return;
   const std::int64_t bins = bins_of(c.window);
@@ -76,7 +74,7 @@ void check(const Plan& plan, const Cursor& c) {
   if (c.step_bins == 0) return;
   // A step whose last bin is delivered is behind the cursor.
   std::int64_t rest = bins - c.bin;
-  for (std::int64_t w = c.window + 1; rest <= c.step_bins && w < plan.num_windows(); ++w) {
+  for (std::int64_t w = c.window + 1; rest <= c.step_bins && w < num_windows; ++w) {
     rest += bins_of(w);
   }
   if (rest <= c.step_bins) {
@@ -91,7 +89,7 @@ std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cur
   checked(geometry);
   check(plan, cursor);
   std::int64_t bins = -cursor.bin - cursor.step_bins;
-  for (std::int64_t w = cursor.window; w < plan.num_windows(); ++w) {
+  for (std::int64_t w = cursor.window; w < plan.num_windows(cursor.epoch); ++w) {
     bins += plan.window(cursor.epoch, w).packing.num_bins();
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
@@ -114,7 +112,7 @@ Cursor settled(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_ste
   Cursor at = cursor;
   at.step_bins = 0;
   std::int64_t passed = 0;  // bins of the step, in windows before
-  for (; at.window < plan.num_windows(); ++at.window, at.bin = 0) {
+  for (; at.window < plan.num_windows(at.epoch); ++at.window, at.bin = 0) {
     if (at.bin == 0 && plan.config().balance) {
       at.order = {bins_per_step, (bins_per_step - passed) % bins_per_step};
     }

@@ -162,7 +162,7 @@ void Dealer::drop_rest_of_step() {
 std::optional<BinRef> Dealer::take_bin() {
   while (true) {
     if (window_ == nullptr) {
-      if (walk_window_ >= plan_->num_windows()) return std::nullopt;
+      if (walk_window_ >= plan_->num_windows(cursor_.epoch)) return std::nullopt;
       if (walk_bin_ == 0 && plan_->config().balance) {
         const std::int64_t step = geometry_.bins_per_step();
         walk_order_ = {step, (step - static_cast<std::int64_t>(step_.size())) % step};

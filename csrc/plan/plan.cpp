@@ -123,15 +123,15 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
   }
 }
 
-std::int64_t Plan::num_windows() const {
-  const std::int64_t draws = sampler_.epoch_draws();
+std::int64_t Plan::num_windows(std::int64_t epoch) const {
+  const std::int64_t draws = sampler_.epoch_draws(epoch);
   return draws == 0 ? 0 : (draws - 1) / config_.window + 1;
 }
 
 WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order) const {
   const std::int64_t first = w * config_.window;
   const auto count =
-      static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws() - first));
+      static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws(epoch) - first));
   std::vector<std::int64_t> documents(count);
   sampler_.draw(epoch, first, documents);
   // The only look at the index: what fills the bins goes by these, and not by a file that may have

@@ -53,7 +53,7 @@ class Plan {
   const PlanConfig& config() const { return config_; }
   const Sampler& sampler() const { return sampler_; }
 
-  std::int64_t num_windows() const;  // of an epoch
+  std::int64_t num_windows(std::int64_t epoch) const;
   // Under `balance`, a window's bins are the same in any step order, and so is each bin; the
   // default one delivers them as without balance.
   WindowPlan window(std::int64_t epoch, std::int64_t w, StepOrder order = {}) const;

@@ -251,6 +251,10 @@ std::int64_t Sampler::document(const Leaf& leaf, std::int64_t pass, std::int64_t
                                            static_cast<std::uint64_t>(leaf.count), key));
 }
 
+std::int64_t Sampler::most_epochs() const {
+  return (std::int64_t{1} << 62) / std::max<std::int64_t>(1, epoch_draws_);
+}
+
 void Sampler::draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
   if (out.empty()) return;
   if (!whole_epochs_) {

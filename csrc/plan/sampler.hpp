@@ -49,8 +49,10 @@ class Sampler {
   // run dry before the epoch ends.
   Sampler(const Corpus& corpus, bool shuffle, std::uint64_t seed);
 
-  // Draws of one epoch; 0 for a corpus without documents.
-  std::int64_t epoch_draws() const { return epoch_draws_; }
+  // Draws of an epoch; 0 for a corpus without documents.
+  std::int64_t epoch_draws([[maybe_unused]] std::int64_t epoch) const { return epoch_draws_; }
+  // Epochs that can be numbered: draws are counted through all of them in 64 bits.
+  std::int64_t most_epochs() const;
   // Documents of draws first, first + 1, ... of an epoch, as many as `out` holds.
   void draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const;
 
