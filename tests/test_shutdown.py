@@ -226,7 +226,8 @@ def test_errors_of_threads_reach_next_in_their_place():
         good = [np.arange(8)] * 50
         corpus = bf.open([*good, np.full(8, 99), *good])
         for workers in (0, 1, 8):
-            l = bf.DataLoader(corpus, seq_len=8, vocab_size=50, num_workers=workers, depth=8)
+            rule = {"vocab_size": 50, "bad_documents": "error"}
+            l = bf.DataLoader(corpus, seq_len=8, num_workers=workers, depth=8, **rule)
             iterator = iter(l)
             for _ in range(50):
                 next(iterator)

@@ -36,6 +36,11 @@ def mixed(sources: dict[str, Sequence[int]], **mix: Any) -> bf.Corpus:
     return bf.mix(opened, **mix)
 
 
+def listed(column: Any) -> Any:
+    """A column as nested lists."""
+    return np.asarray(column).tolist()
+
+
 def pieces(batch: bf.Batch) -> list[tuple[int, int, int]]:
     """(document, start, length) of the real segments of a batch, in order."""
     cu = np.asarray(batch.cu_seqlens)

@@ -20,6 +20,7 @@ struct Segment {
   std::int64_t document = -1;
   std::int64_t start = 0;  // the first token's place in its document
   std::int32_t id = -1;    // document_ids
+  const DocumentRef* ref = nullptr;
 };
 
 Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t at,
@@ -35,7 +36,13 @@ Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t 
           packing.lengths[piece],
           packing.documents[piece],
           packing.starts[piece],
-          id};
+          id,
+          &ref};
+}
+
+StoredPiece stored(const Segment& segment) {
+  return {*segment.ref,   segment.document, segment.start,
+          segment.length, segment.values,   segment.mask};
 }
 
 // Lays out the segments of a batch, without touching a token.
@@ -163,22 +170,16 @@ void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
   }
 }
 
-[[noreturn]] void throw_outside_vocabulary(const Segment& segment, std::int64_t token_at,
-                                           std::int64_t vocab_size) {
-  const std::int64_t token = visit_type(segment.store->type, [&](auto type) {
-    using T = typename decltype(type)::type;
-    return static_cast<std::int64_t>(columns::load<T>(segment.values, token_at));
-  });
-  throw FormatError(segment.store->name + ": document " + std::to_string(segment.document) +
-                    " has token " + std::to_string(token) + " at place " +
-                    std::to_string(segment.start + token_at) +
-                    "; with vocab_size=" + std::to_string(vocab_size) + " tokens go from 0 to " +
-                    std::to_string(vocab_size - 1) +
-                    ". Check that the file's dtype and tokenizer are the ones declared");
+// Turns a segment into a tail, whose place it fills.
+void put_aside(Segment& segment, std::size_t number, BatchMeta& meta) {
+  segment = {.at = segment.at, .length = segment.length};
+  meta.documents[number] = segment.document;
+  meta.starts[number] = segment.start;
+  meta.num_tokens -= segment.length;
 }
 
-[[noreturn]] void throw_wrong_count(const BatchMeta& meta, std::int64_t expected) {
-  throw FormatError("a loss mask has " + std::to_string(meta.num_items) +
+[[noreturn]] void throw_wrong_count(std::int64_t found, std::int64_t expected) {
+  throw FormatError("a loss mask has " + std::to_string(found) +
                     " trained tokens in this batch where its stored counts say " +
                     std::to_string(expected) + "; write the loss masks (*.loss.bin) again");
 }
@@ -188,7 +189,7 @@ void write_tail(const Layout& layout, const Segment& segment, std::byte* slot) {
 BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
   const LayoutConfig& config = layout.config();
   BatchMeta meta;
-  const std::vector<Segment> segments = lay_out(spec, config, meta);
+  std::vector<Segment> segments = lay_out(spec, config, meta);
   const auto asks_for = [&](Column column) {
     return std::find(config.fields.begin(), config.fields.end(), column) != config.fields.end();
   };
@@ -196,24 +197,26 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
 
   // Volatile: read again after a jump out of the loop.
   volatile std::size_t at = 0;
-  volatile std::int64_t outside = -1;
   std::int64_t num_items = 0;
+  std::int64_t planned_items = 0;
   const bool read = read_guarded([&] {
-    for (std::size_t s = 0; s < segments.size() && outside < 0; ++s) {
+    for (std::size_t s = 0; s < segments.size(); ++s) {
       at = s;
-      const Segment& segment = segments[s];
+      Segment& segment = segments[s];
       if (segment.store == nullptr) {
         write_tail(layout, segment, slot);
         continue;
       }
+      const auto bad = inspect(stored(segment), config.vocab_size);
+      if (bad) {
+        meta.bad.push_back(*bad);
+        planned_items += bad->effective_tokens;
+        put_aside(segment, s, meta);
+        write_tail(layout, segment, slot);
+        continue;
+      }
       visit_type(segment.store->type, [&](auto type) {
-        using T = typename decltype(type)::type;
-        if (config.vocab_size) {
-          const auto bad =
-              columns::first_outside<T>(segment.values, *config.vocab_size, segment.length);
-          if (bad < segment.length) outside = bad;
-        }
-        write_piece<T>(layout, segment, weigh_shifted, slot);
+        write_piece<typename decltype(type)::type>(layout, segment, weigh_shifted, slot);
       });
       num_items += segment.mask == nullptr
                        ? segment.length - 1
@@ -221,10 +224,11 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
     }
   });
   if (!read) throw_read_error(segments[at].store->name);
-  if (outside >= 0) throw_outside_vocabulary(segments[at], outside, *config.vocab_size);
+  if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
   meta.num_items = num_items;
-  if (meta.num_items != spec.delta.rank.effective_tokens) {
-    throw_wrong_count(meta, spec.delta.rank.effective_tokens);
+  planned_items += num_items;
+  if (planned_items != spec.delta.rank.effective_tokens) {
+    throw_wrong_count(planned_items, spec.delta.rank.effective_tokens);
   }
   return meta;
 }

@@ -9,8 +9,8 @@
 namespace brimful {
 
 // Writes the columns of `spec` into `slot` (layout.slot_bytes() bytes) and returns what they hold.
-// Throws ReadError when a file shrank or cannot be read, FormatError for a token outside the
-// vocabulary.
+// Throws ReadError when a file shrank or cannot be read, FormatError for a bad piece where the
+// layout asks for no quarantine.
 BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot);
 
 }  // namespace brimful

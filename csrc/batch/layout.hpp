@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "batch/quarantine.hpp"
+
 namespace brimful {
 
 enum class Column : std::uint8_t {
@@ -59,6 +61,7 @@ struct LayoutConfig {
   std::int64_t pad_token_id = 0;
   bool continue_positions = false;  // a piece counts on from its place in the document, else from 0
   std::optional<std::int64_t> vocab_size;
+  bool quarantine = true;  // bad pieces are put aside, else refused
 };
 
 class Layout {
@@ -85,8 +88,9 @@ struct BatchMeta {
   std::vector<std::int64_t> documents;   // [segments] document number, -1 for a tail
   std::vector<std::int64_t> starts;      // [segments] first token's place in its document
   std::int64_t max_seqlen = 0;
-  std::int64_t num_tokens = 0;
-  std::int64_t num_items = 0;  // labels other than -100
+  std::int64_t num_tokens = 0;  // without tails
+  std::int64_t num_items = 0;   // labels other than -100
+  std::vector<BadPiece> bad;    // put aside; their segments are like tails
 };
 
 }  // namespace brimful

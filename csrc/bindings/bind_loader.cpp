@@ -41,17 +41,19 @@ py::object next(Stream& stream) {
   py::tuple columns(stream.layout().config().fields.size());
   for (std::size_t f = 0; f < columns.size(); ++f) columns[f] = column(*batch, stream.layout(), f);
   BatchMeta& meta = batch->meta;
-  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
-                        to_array(std::move(meta.documents)), to_array(std::move(meta.starts)),
-                        meta.max_seqlen, meta.num_tokens, meta.num_items,
-                        batch->spec.num_items_step, batch->spec.num_items_step_global);
+  return py::make_tuple(
+      columns, to_array(std::move(meta.cu_seqlens)), to_array(std::move(meta.documents)),
+      to_array(std::move(meta.starts)), meta.max_seqlen, meta.num_tokens, meta.num_items,
+      batch->spec.num_items_step, batch->spec.num_items_step_global, meta.bad.size());
 }
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
                    std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
-                   bool continue_positions, std::optional<std::int64_t> vocab_size) {
-  LayoutConfig config{{},      varlen,       keep_tail,          batch_size,
-                      seq_len, pad_token_id, continue_positions, vocab_size};
+                   bool continue_positions, std::optional<std::int64_t> vocab_size,
+                   bool quarantine) {
+  LayoutConfig config{{},        varlen,       keep_tail,          batch_size,
+                      seq_len,   pad_token_id, continue_positions, vocab_size,
+                      quarantine};
   for (const std::string& name : fields) {
     const auto column = parse_column(name);
     if (!column) throw PlanError("fields: no column is called '" + name + "'");
@@ -88,13 +90,26 @@ std::vector<ExposureRow> exposure(const Counts& counts) {
   return rows;
 }
 
+// Document, source, file, whether its mask is to blame, place and token.
+using BadRow = std::tuple<std::int64_t, std::string, std::string, bool, std::int64_t, std::int64_t>;
+
+// Pieces of this corpus, which keeps the files that they name.
+std::vector<BadRow> bad_documents(const Ledger& ledger, const Corpus& corpus) {
+  std::vector<BadRow> rows;
+  for (const BadPiece& bad : ledger.bad_documents()) {
+    rows.emplace_back(bad.document, corpus.source(corpus.source_of(bad.document)).name,
+                      bad.store->name, bad.reason == BadReason::kMasked, bad.place, bad.token);
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_loader(py::module_& m) {
   py::class_<Layout>(m, "Layout")
       .def(py::init(&make_layout), py::kw_only(), py::arg("fields"), py::arg("varlen"),
            py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
-           py::arg("continue_positions"), py::arg("vocab_size"));
+           py::arg("continue_positions"), py::arg("vocab_size"), py::arg("quarantine"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
       .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
            py::arg("max_slots"), py::arg("timeout"));
@@ -110,6 +125,8 @@ void bind_loader(py::module_& m) {
   py::class_<Counts>(m, "Counts")
       .def_readonly("batches", &Counts::batches)
       .def_readonly("rank", &Counts::rank)
+      .def_readonly("bad_documents", &Counts::bad_documents)
+      .def_readonly("bad_tokens", &Counts::bad_tokens)
       .def_readonly("all_ranks", &Counts::global)
       .def_property_readonly("steps", [](const Counts& c) { return c.evenness.steps; })
       .def_property_readonly("imbalance", [](const Counts& c) { return c.evenness.imbalance; })
@@ -117,6 +134,7 @@ void bind_loader(py::module_& m) {
   py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
       .def(py::init<int>(), py::arg("num_sources"))
       .def("counts", &Ledger::counts)
+      .def("bad_documents", &bad_documents, py::arg("corpus"))
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
 
   py::class_<Stream>(m, "Stream")

@@ -48,9 +48,9 @@ BRIMFUL_HOT inline void count_up(std::int64_t first, std::int64_t* out, std::int
   for (std::int64_t i = 0; i < n; ++i) out[i] = first + i;
 }
 
-// The first token outside [0, vocab_size), or n.
+// The first token outside [0, limit), or n. A limit of 2^63 finds negative tokens only.
 template <class T>
-BRIMFUL_HOT std::int64_t first_outside(const std::byte* source, std::int64_t vocab_size,
+BRIMFUL_HOT std::int64_t first_outside(const std::byte* source, std::uint64_t limit,
                                        std::int64_t n) {
   // Blocks keep the inner loop free of branches, so that it vectorises.
   constexpr std::int64_t kBlock = 256;
@@ -60,12 +60,12 @@ BRIMFUL_HOT std::int64_t first_outside(const std::byte* source, std::int64_t voc
     for (std::int64_t i = begin; i < end; ++i) {
       // A negative token is a huge one when seen as unsigned.
       const auto token = static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(source, i)));
-      outside |= token >= static_cast<std::uint64_t>(vocab_size) ? 1 : 0;
+      outside |= token >= limit ? 1 : 0;
     }
     if (outside == 0) continue;
     for (std::int64_t i = begin; i < end; ++i) {
       const auto token = static_cast<std::uint64_t>(static_cast<std::int64_t>(load<T>(source, i)));
-      if (token >= static_cast<std::uint64_t>(vocab_size)) return i;
+      if (token >= limit) return i;
     }
   }
   return n;

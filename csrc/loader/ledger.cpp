@@ -11,15 +11,38 @@ Ledger::Ledger(int num_sources) {
   for (int s = 0; s < num_sources; ++s) counts_.exposure[static_cast<std::size_t>(s)].source = s;
 }
 
-void Ledger::add(const Delta& delta, bool is_batch) {
+void Ledger::add_batch(const Delta& delta, std::span<const BadPiece> bad) {
   const std::scoped_lock lock(mutex_);
-  counts_.batches += is_batch ? 1 : 0;
+  counts_.batches += 1;
+  add(delta);
+  for (const BadPiece& piece : bad) {
+    counts_.rank.tokens -= piece.tokens;
+    counts_.rank.effective_tokens -= piece.effective_tokens;
+    counts_.rank.documents -= piece.begins ? 1 : 0;
+    counts_.bad_tokens += piece.tokens;
+    if (!piece.first) continue;
+    counts_.bad_documents += 1;
+    if (bad_documents_.size() < kMostBadDocuments) bad_documents_.push_back(piece);
+  }
+}
+
+void Ledger::add_end(const Delta& delta) {
+  const std::scoped_lock lock(mutex_);
+  add(delta);
+}
+
+void Ledger::add(const Delta& delta) {
   counts_.rank += delta.rank;
   counts_.global += delta.global;
   counts_.evenness += delta.evenness;
   for (const SourceTally& tally : delta.exposure) {
     counts_.exposure[static_cast<std::size_t>(tally.source)] += tally;
   }
+}
+
+std::vector<BadPiece> Ledger::bad_documents() const {
+  const std::scoped_lock lock(mutex_);
+  return bad_documents_;
 }
 
 Counts Ledger::counts() const {

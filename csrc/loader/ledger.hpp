@@ -2,17 +2,23 @@
 // exposure by source. Any thread may add or read.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <mutex>
+#include <span>
 #include <vector>
 
+#include "batch/quarantine.hpp"
 #include "plan/tally.hpp"
 
 namespace brimful {
 
+// What a rank put aside is known to that rank alone: only its own counts are without it.
 struct Counts {
   std::int64_t batches = 0;  // delivered on this rank
   Tally rank;
+  std::int64_t bad_documents = 0;  // put aside on this rank
+  std::int64_t bad_tokens = 0;
   Tally global;
   std::vector<SourceTally> exposure;  // one a source, all ranks
   Evenness evenness;
@@ -22,14 +28,24 @@ class Ledger {
  public:
   explicit Ledger(int num_sources);
 
-  void add(const Delta& delta, bool is_batch);
+  // A batch was delivered.
+  void add_batch(const Delta& delta, std::span<const BadPiece> bad);
+  // What the end of an epoch adds.
+  void add_end(const Delta& delta);
   Counts counts() const;
+  // The first bad pieces that stand for a document, in order of delivery.
+  std::vector<BadPiece> bad_documents() const;
   // Goes on from counts that a state carries. This rank's are kept: they speak of this process.
   void restore(const Tally& global, const std::vector<SourceTally>& exposure);
 
+  static constexpr std::size_t kMostBadDocuments = 1000;  // listed; more are counted
+
  private:
+  void add(const Delta& delta);
+
   mutable std::mutex mutex_;
   Counts counts_;
+  std::vector<BadPiece> bad_documents_;
 };
 
 }  // namespace brimful

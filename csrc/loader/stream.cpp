@@ -42,11 +42,11 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
-    ledger_->add(batch->spec.delta, true);
+    ledger_->add_batch(batch->spec.delta, batch->meta.bad);
   } else if (!finished_) {
     finished_ = true;
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};
-    ledger_->add(maker_->end(), false);
+    ledger_->add_end(maker_->end());
   }
   return batch;
 }

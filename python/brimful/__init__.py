@@ -23,12 +23,14 @@ from brimful.pack_plan import PackPlan
 from brimful.packing import pack
 from brimful.padding import Unpadded, repad, unpad
 from brimful.progress import progress
+from brimful.quarantine import BadDocument
 from brimful.shards import ShardWriter
 from brimful.telemetry import Stats, Totals
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "BadDocument",
     "Balance",
     "Batch",
     "BrimfulError",

@@ -23,11 +23,14 @@ class Batch(Mapping[str, Any]):
             tail) is a segment of its own.
         num_segments: segments, tails included.
         max_seqlen: tokens of the longest segment.
-        num_tokens: tokens without tails; 0 marks a dummy row.
+        num_tokens: tokens without tails and without bad documents; 0 marks a batch that teaches
+            nothing: a dummy row, or nothing but bad documents.
         num_items: labels other than -100 in this batch.
-        num_items_step: the same for all micro-batches of the step on this rank.
+        num_items_step: the same for all micro-batches of the step on this rank, as planned: labels
+            of documents that turn out to be bad count.
         num_items_step_global: and over all ranks, without communication.
-        documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail.
+        documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail or a bad
+            document.
         starts: int64 numpy `[segments]`, place of the segment's first token in its document.
     """
 

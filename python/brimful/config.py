@@ -66,7 +66,10 @@ class LoaderConfig:
         rank, world_size: data-parallel coordinates.
         pin_memory: batches in page-locked memory, where torch has an accelerator.
         timeout: seconds that `next()` waits for a batch; 0 waits for ever.
-        vocab_size: refuse tokens outside `[0, vocab_size)`; None does not look.
+        vocab_size: tokens outside `[0, vocab_size)` are bad; None looks for negative ones only.
+        bad_documents: what becomes of a document with bad tokens, or without a label because all
+            of it is masked: "skip" leaves its place to pad tokens, counted and named, so that the
+            plan never changes; "error" is a FormatError.
         pad_token_id: what tails hold.
         max_slots: most slots of the ring when the consumer keeps batches; None sets no limit.
     """
@@ -94,6 +97,7 @@ class LoaderConfig:
     pin_memory: bool = False
     timeout: float = 0
     vocab_size: int | None = None
+    bad_documents: str = "skip"
     pad_token_id: int = 0
     max_slots: int | None = None
 
@@ -120,6 +124,7 @@ class LoaderConfig:
         _check_choice("tail", self.tail, (None, "keep", "drop"))
         _check_choice("balance", self.balance, (None, "attention"))
         _check_choice("positions", self.positions, ("restart", "continue"))
+        _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
         if self.layout == "rows" and self.tail == "drop":
             raise PlanError(
                 'tail="drop" needs layout="varlen": rows are all seq_len long. '

@@ -34,7 +34,9 @@ class LoaderIterator:
             self.close()
             self._loader._warn_of_loss()
             raise StopIteration
-        columns, cu_seqlens, documents, starts, *numbers = filled
+        columns, cu_seqlens, documents, starts, *numbers, num_bad = filled
+        if num_bad:
+            self._loader._warn_of_bad_documents()
         config = self._loader.config
         tensors = _to_tensors([*columns, cu_seqlens])
         batch = Batch(

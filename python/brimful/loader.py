@@ -17,6 +17,7 @@ from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
 from brimful.opening import open
 from brimful.place import Place
+from brimful.quarantine import BadDocument, bad_documents
 from brimful.resume import resume
 from brimful.telemetry import SECONDS_FIELDS, Stats, gather
 from brimful.wording import counted
@@ -113,6 +114,7 @@ class DataLoader:
         self._place = Place()
         self._lap: Stats | None = None
         self._warned_of_loss = False
+        self._warned_of_bad_documents = False
         self._lengths: dict[tuple[int, int, int, int], int] = {}
 
     def __repr__(self) -> str:
@@ -267,6 +269,29 @@ class DataLoader:
         since = stats if self._lap is None else stats.since(self._lap)
         self._lap = stats
         return since
+
+    @property
+    def bad_documents(self) -> list[BadDocument]:
+        """Documents that this rank put aside since construction, in order of delivery.
+
+        A document counts once a pass, at its first bad piece. The first thousand are listed;
+        `stats().bad_documents` counts all of them.
+        """
+        return bad_documents(self._ledger, self.corpus)
+
+    def _warn_of_bad_documents(self) -> None:
+        """Names the first document that was put aside, once."""
+        if self._warned_of_bad_documents:
+            return
+        self._warned_of_bad_documents = True
+        found = self.bad_documents
+        first = f", {found[0]}" if found else ""
+        warnings.warn(
+            f"a bad document was put aside{first}. Pad tokens without labels take its place; "
+            f"loader.bad_documents lists such documents and stats() counts them. "
+            f'bad_documents="error" stops at the first',
+            stacklevel=3,
+        )
 
     def _warn_of_loss(self) -> None:
         """Says once that a rule took tokens; the counts are in `stats()`."""

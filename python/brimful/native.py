@@ -47,6 +47,7 @@ def make_layout(config: LoaderConfig) -> _core.Layout:
         pad_token_id=config.pad_token_id,
         continue_positions=config.positions == "continue",
         vocab_size=config.vocab_size,
+        quarantine=config.bad_documents == "skip",
     )
 
 

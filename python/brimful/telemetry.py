@@ -62,7 +62,10 @@ class Stats:
         truncated_documents: documents cut to `seq_len` by the rule "truncate".
         split_documents: documents delivered in more than one piece.
         empty_documents: documents without tokens, passed over.
-        bad_documents: documents put aside while filling.
+        bad_documents: documents put aside while filling, by the rule "skip"; their tokens are in
+            none of the counts above, but in those of `exposure` and `all_ranks`, which speak of
+            the plan: only the rank that reads a token knows that it is bad.
+        bad_tokens: tokens of pieces put aside.
         dummy_rows: batches of one flagged row without tokens, for a rank that had none left.
         stall_seconds: host time blocked in `next()`, without each epoch's first batch.
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
@@ -89,6 +92,7 @@ class Stats:
     split_documents: int
     empty_documents: int
     bad_documents: int
+    bad_tokens: int
     dummy_rows: int
     stall_seconds: float
     first_batch_seconds: float
@@ -131,6 +135,7 @@ class Stats:
                 (self.truncated_documents, "truncated"),
                 (self.split_documents, "split"),
                 (self.empty_documents, "empty"),
+                (self.bad_documents, "bad"),
             )
             if count
         ]
@@ -160,7 +165,7 @@ SECONDS_FIELDS = (
     "plan_seconds",
     "fill_seconds",
 )
-_ADDITIVE = ("batches", "steps", "bad_documents", *TALLY_FIELDS, *SECONDS_FIELDS)
+_ADDITIVE = ("batches", "steps", "bad_documents", "bad_tokens", *TALLY_FIELDS, *SECONDS_FIELDS)
 
 
 def utilization(tokens: int, slots: int) -> float | None:
@@ -179,7 +184,8 @@ def gather(counts: _core.Counts, seconds: dict[str, float], sources: Sequence[st
         utilization=utilization(rank.tokens, rank.slots),
         steps=counts.steps,
         imbalance=counts.imbalance / counts.steps if counts.steps else None,
-        bad_documents=0,
+        bad_documents=counts.bad_documents,
+        bad_tokens=counts.bad_tokens,
         starvation_seconds=None,
         exposure={name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()},
         dropped={name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()},

@@ -1,0 +1,85 @@
+#include "batch/quarantine.hpp"
+
+#include <string>
+#include <type_traits>
+
+#include "core/columns.hpp"
+#include "core/error.hpp"
+
+namespace brimful {
+namespace {
+
+// Tokens from here up are bad; below zero they are huge as unsigned ones.
+std::uint64_t limit_of(std::optional<std::int64_t> vocab_size) {
+  constexpr std::uint64_t kAllBelowZero = std::uint64_t{1} << 63;
+  return vocab_size ? static_cast<std::uint64_t>(*vocab_size) : kAllBelowZero;
+}
+
+// The first bad token of [first, first + count) of a document, or `count`.
+template <class T>
+std::int64_t first_bad(const DocumentRef& ref, std::int64_t first, std::int64_t count,
+                       std::uint64_t limit) {
+  const std::byte* values =
+      ref.store->values + static_cast<std::size_t>(ref.extent.begin + first) * sizeof(T);
+  return columns::first_outside<T>(values, limit, count);
+}
+
+// A document of one token has no label anyway; its mask speaks for it.
+bool all_masked(const std::uint8_t* mask, std::int64_t length) {
+  return length == 1 ? mask[0] == 0 : columns::count_set(mask + 1, length - 1) == 0;
+}
+
+template <class T>
+std::optional<BadPiece> inspect_tokens(const StoredPiece& piece, BadPiece bad,
+                                       std::optional<std::int64_t> vocab_size) {
+  if (std::is_unsigned_v<T> && !vocab_size) return std::nullopt;
+  const std::uint64_t limit = limit_of(vocab_size);
+  const std::int64_t at = columns::first_outside<T>(piece.values, limit, piece.length);
+  if (at == piece.length) return std::nullopt;
+  bad.place = piece.start + at;
+  bad.token = static_cast<std::int64_t>(columns::load<T>(piece.values, at));
+  bad.first = first_bad<T>(piece.ref, 0, piece.start, limit) == piece.start;
+  return bad;
+}
+
+}  // namespace
+
+std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size) {
+  const std::int64_t effective = piece.mask == nullptr
+                                     ? piece.length - 1
+                                     : columns::count_set(piece.mask + 1, piece.length - 1);
+  const BadPiece bad{.store = piece.ref.store,
+                     .document = piece.document,
+                     .reason = BadReason::kToken,
+                     .place = 0,
+                     .token = 0,
+                     .tokens = piece.length,
+                     .effective_tokens = effective,
+                     .begins = piece.start == 0,
+                     .first = piece.start == 0};
+  const auto outside = visit_type(piece.ref.store->type, [&](auto type) {
+    return inspect_tokens<typename decltype(type)::type>(piece, bad, vocab_size);
+  });
+  if (outside || piece.mask == nullptr || effective > 0) return outside;
+  const Extent& extent = piece.ref.extent;
+  if (!all_masked(piece.ref.store->loss_mask + extent.begin, extent.length)) return std::nullopt;
+  BadPiece masked = bad;
+  masked.reason = BadReason::kMasked;
+  return masked;
+}
+
+void throw_bad_piece(const BadPiece& bad, std::optional<std::int64_t> vocab_size) {
+  std::string text = bad.store->name + ": document " + std::to_string(bad.document);
+  if (bad.reason == BadReason::kMasked) {
+    text += " has a loss mask that leaves no label";
+  } else {
+    text += " has token " + std::to_string(bad.token) + " at place " + std::to_string(bad.place);
+    text += vocab_size ? "; with vocab_size=" + std::to_string(*vocab_size) +
+                             " tokens go from 0 to " + std::to_string(*vocab_size - 1)
+                       : "; tokens go from 0 up";
+    text += ". Check that the file's dtype and tokenizer are the ones declared";
+  }
+  throw FormatError(text + "; bad_documents=\"skip\" puts such documents aside, counted");
+}
+
+}  // namespace brimful
