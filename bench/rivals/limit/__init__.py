@@ -107,7 +107,9 @@ class Varlen:
     ) -> None:
         self._tokens = tokens
         self._offsets = np.ascontiguousarray(offsets, np.int64)
-        self._order = np.random.default_rng(seed).permutation(len(offsets) - 1)
+        self._documents = len(offsets) - 1
+        # Twice over, so that a run may go past the end.
+        self._order = np.tile(np.random.default_rng(seed).permutation(self._documents), 2)
         self._done = 0  # documents of the order
         self._slots = slots
         count = depth + SLOTS_BEYOND_DEPTH
@@ -116,7 +118,7 @@ class Varlen:
         self.cu_seqlens = touched((count, slots + 1), np.int32)
 
     def run(self, batches: int) -> float:
-        order = np.roll(self._order, -self._done)
+        order = self._order[self._done : self._done + self._documents]
         job = library().fill_varlen
         begin = time.perf_counter()
         taken = job(
@@ -133,5 +135,5 @@ class Varlen:
         seconds = time.perf_counter() - begin
         if taken < 0:
             raise ValueError(f"{batches} batches of {self._slots} tokens are more than there are")
-        self._done = (self._done + taken) % len(order)
+        self._done = (self._done + taken) % self._documents
         return batches * self._slots / seconds

@@ -1,42 +1,151 @@
-"""The stream of all tokens cut into rows of one length: torch's DataLoader at its cheapest.
+"""torch's DataLoader and torchdata's loaders over rows of one length, as people write them.
 
-No padding and no packing: a row begins and ends anywhere in a document, and boundaries are lost.
+Rows begin and end anywhere in a document, and boundaries are lost.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
+
+from rivals.loader.corpus import SEQ_LEN, Corpus
+from rivals.loader.job import Job
 
 
-class FixedRows(torch.utils.data.Dataset[torch.Tensor]):
-    """Map-style dataset: item i is tokens [i * seq_len, (i + 1) * seq_len) as int64."""
+class Rows:
+    """Map-style dataset: item i is row i as int64 [SEQ_LEN]. The map is opened where it is used."""
 
-    def __init__(self, path: Path, dtype: str, seq_len: int) -> None:
-        self._tokens = np.memmap(path, dtype, mode="r")
-        self._seq_len = seq_len
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._rows: Any = None
+        self._len = len(np.load(path, mmap_mode="r"))
 
     def __len__(self) -> int:
-        return len(self._tokens) // self._seq_len
+        return self._len
 
-    def __getitem__(self, index: int) -> torch.Tensor:
-        start = index * self._seq_len
-        return torch.from_numpy(self._tokens[start : start + self._seq_len].astype(np.int64))
+    def rows(self) -> Any:
+        if self._rows is None:
+            self._rows = np.load(self._path, mmap_mode="r")
+        return self._rows
+
+    def __getitem__(self, index: int) -> Any:
+        import torch
+
+        return torch.from_numpy(self.rows()[index].astype(np.int64))
 
 
-def fixed_row_loader(
-    path: Path, dtype: str, *, batch_size: int, seq_len: int, num_workers: int, seed: int
-) -> torch.utils.data.DataLoader[torch.Tensor]:
-    """Batches are int64 [batch_size, seq_len] with torch's own collate; rows are shuffled."""
-    return torch.utils.data.DataLoader(
-        FixedRows(path, dtype, seq_len),
-        batch_size=batch_size,
-        shuffle=True,
-        drop_last=True,
-        num_workers=num_workers,
-        persistent_workers=num_workers > 0,
-        multiprocessing_context="fork" if num_workers else None,
-        generator=torch.Generator().manual_seed(seed),
+class BatchedRows(Rows):
+    """The same with torch's batched access: a list of indices gives int64 [batch, SEQ_LEN]."""
+
+    def __getitems__(self, indices: list[int]) -> Any:
+        import torch
+
+        rows = self.rows()
+        batch = np.empty((len(indices), SEQ_LEN), np.int64)
+        for row, index in zip(batch, indices, strict=True):
+            row[:] = rows[index]
+        return torch.from_numpy(batch)
+
+
+def as_it_is(batch: Any) -> Any:
+    return batch
+
+
+def endless(loader: Any) -> Iterator[int]:
+    while True:
+        for batch in loader:
+            yield batch.numel()
+
+
+def torch_loader(corpus: Corpus, job: Job) -> Iterator[int]:
+    from torch.utils.data import DataLoader
+
+    return endless(DataLoader(Rows(corpus.rows_path), **settings(job)))
+
+
+def torch_batched(corpus: Corpus, job: Job) -> Iterator[int]:
+    from torch.utils.data import DataLoader
+
+    dataset = BatchedRows(corpus.rows_path)
+    return endless(DataLoader(dataset, collate_fn=as_it_is, **settings(job)))
+
+
+def stateful(corpus: Corpus, job: Job) -> Iterator[int]:
+    from torchdata.stateful_dataloader import StatefulDataLoader
+
+    return endless(StatefulDataLoader(Rows(corpus.rows_path), **settings(job)))
+
+
+def settings(job: Job) -> dict[str, Any]:
+    return {
+        "batch_size": job.batch_size,
+        "shuffle": True,
+        "drop_last": True,
+        "num_workers": job.workers,
+        "persistent_workers": job.workers > 0,
+    }
+
+
+def nodes(corpus: Corpus, job: Job) -> Iterator[int]:
+    from torch.utils.data import RandomSampler
+    from torchdata.nodes import Batcher, Loader, ParallelMapper, Prefetcher, SamplerWrapper
+
+    dataset = BatchedRows(corpus.rows_path)
+    indices = Batcher(SamplerWrapper(RandomSampler(dataset)), job.batch_size, drop_last=True)
+    batches = ParallelMapper(
+        indices, dataset.__getitems__, num_workers=job.workers, method="thread"
     )
+    return endless(Loader(Prefetcher(batches, prefetch_factor=2 * job.workers)))
+
+
+def get_batch(corpus: Corpus, job: Job) -> Iterator[int]:
+    import torch
+
+    tokens = corpus.rows.reshape(-1)
+    while True:
+        begins = torch.randint(len(tokens) - SEQ_LEN, (job.batch_size,)).tolist()
+        batch = torch.stack(
+            [torch.from_numpy(tokens[b : b + SEQ_LEN].astype(np.int64)) for b in begins]
+        )
+        yield batch.numel()
+
+
+def jobs() -> list[Job]:
+    torch, data = ("torch",), ("torch", "torchdata.stateful_dataloader")
+    both = ("rows8", "rows64")
+    return [
+        *(
+            Job("rows8", "torch DataLoader", torch_loader, workers, imports=torch)
+            for workers in (0, 2)
+        ),
+        *(
+            Job(task, "torch DataLoader, __getitems__", torch_batched, workers, imports=torch)
+            for task in both
+            for workers in (0, 2)
+        ),
+        *(
+            Job("rows8", "StatefulDataLoader", stateful, workers, "torchdata", imports=data)
+            for workers in (0, 2)
+        ),
+        *(
+            Job(
+                task,
+                "torchdata.nodes, threads",
+                nodes,
+                2,
+                "torchdata",
+                imports=("torch", "torchdata.nodes"),
+            )
+            for task in both
+        ),
+        Job(
+            "rows8",
+            "get_batch of nanoGPT",
+            get_batch,
+            imports=torch,
+            remark="Rows begin anywhere, drawn with replacement: no epochs",
+        ),
+    ]

@@ -1,4 +1,4 @@
-"""The corpus that all loaders of these benchmarks read: one pair of shards, known by its seed."""
+"""A small corpus for bench_fill.py: one pair of shards, known by its seed."""
 
 from __future__ import annotations
 

@@ -1,0 +1,38 @@
+"""Which machine and which versions figures come from."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import brimful as bf
+
+
+def facts() -> dict[str, Any]:
+    flags = Path("/proc/cpuinfo").read_text()
+    model = re.search(r"model name\s*:\s*(.+)", flags)
+    return {
+        "cpu": model[1] if model else platform.machine(),
+        "avx512": "avx512f" in flags,
+        "cores": len(os.sched_getaffinity(0)),
+        "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+        "kernel": ".".join(platform.release().split(".")[:2]),
+        "python": platform.python_version(),
+        "torch": metadata.version("torch"),
+        "numpy": metadata.version("numpy"),
+        "brimful": bf.__version__,
+        "load_at_start": os.getloadavg()[0],
+    }
+
+
+def sentence(of: dict[str, Any]) -> str:
+    vectors = " (with AVX-512)" if of["avx512"] else ""
+    return (
+        f"{of['cores']} cores of an {of['cpu']}{vectors}, {of['memory_bytes'] / 2**30:.0f} GiB, "
+        f"Linux {of['kernel']}, Python {of['python']}, torch {of['torch']}, numpy {of['numpy']}, "
+        f"brimful {of['brimful']}; load of the machine as the run began: {of['load_at_start']:.1f}."
+    )
