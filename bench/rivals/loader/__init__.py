@@ -4,11 +4,31 @@
 requirements.txt names the packages.
 """
 
-from rivals.loader import brimful_rows, fixed_rows, flat, limit
+from rivals.loader import (
+    brimful_rows,
+    fixed_rows,
+    flat,
+    google_grain,
+    hf,
+    limit,
+    litdata,
+    megatron,
+    mosaic,
+)
 from rivals.loader.job import TASKS, Job
 
 
 def jobs() -> list[Job]:
-    modules = (limit, brimful_rows, fixed_rows, flat)
+    modules = (
+        limit,
+        brimful_rows,
+        fixed_rows,
+        flat,
+        litdata,
+        mosaic,
+        google_grain,
+        megatron,
+        hf,
+    )
     found = [job for module in modules for job in module.jobs()]
     return sorted(found, key=lambda job: list(TASKS).index(job.task))
