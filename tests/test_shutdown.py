@@ -3,57 +3,9 @@
 Each program runs in an interpreter of its own, under a deadline.
 """
 
-import subprocess
-import sys
-import textwrap
-
 import pytest
 
-PRELUDE = """
-import os, signal, sys, threading, time
-import numpy as np
-import brimful as bf
-
-# What a shell starts in the background ignores the signal, and so would its children.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
-def loader(**how):
-    documents = [i * 1000 + np.arange(1 + i % 300) for i in range(5000)]
-    settings = {"batch_size": 2, "seq_len": 512, "num_workers": 4, "depth": 3, **how}
-    return bf.DataLoader(bf.open(documents), **settings)
-
-def threads():
-    names = []
-    for task in os.listdir("/proc/self/task"):
-        try:
-            names.append(open(f"/proc/self/task/{task}/comm").read())
-        except OSError:
-            pass  # gone meanwhile
-    return sum(name.startswith("brimful") for name in names)
-
-def check_threads(count):
-    # A thread names itself when it runs, and a joined one leaves /proc a moment later.
-    for _ in range(2000):
-        if threads() == count:
-            return
-        time.sleep(0.005)
-    raise AssertionError(f"{threads()} threads, expected {count}")
-"""
-
-
-# Most programs do without torch: that is faster, and then batches are numpy arrays.
-WITHOUT_TORCH = "import sys; sys.modules['torch'] = None\n"
-
-
-def run(program: str, deadline: float = 60) -> subprocess.CompletedProcess[str]:
-    start = "" if "import torch" in program else WITHOUT_TORCH
-    return subprocess.run(
-        [sys.executable, "-c", start + PRELUDE + textwrap.dedent(program)],
-        capture_output=True,
-        text=True,
-        timeout=deadline,
-        check=False,
-    )
+from programs import run
 
 
 @pytest.mark.parametrize(
