@@ -13,6 +13,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "core/lane_hash.hpp"
 #include "corpus/boundaries.hpp"
@@ -84,7 +85,7 @@ TokenStore arrow_store(const std::string& name, const py::array& values, const p
   const Buffer tokens = buffer(name, values);
   const Buffer ends = buffer(name, offsets);
   const Buffer mask = loss_mask ? buffer(name, *loss_mask) : Buffer{};
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return open_lists(name, tokens, type, ends, wide ? 8 : 4, mask);
 }
 
@@ -96,7 +97,7 @@ TokenStore megatron(const py::object& bin, const py::object& idx,
   const std::optional<FileName> loss_name = loss ? std::optional(file_name(*loss)) : std::nullopt;
   const MegatronUnit unit =
       known<FormatError>(parse_megatron_unit(rows), "rows", rows, "documents or sequences");
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return open_megatron(bin_name, idx_name, loss_name, unit, declared_type(dtype));
 }
 
@@ -119,7 +120,7 @@ py::array_t<std::int64_t> boundaries(const TokenStore& store, const std::string&
       known<FormatError>(parse_boundary_rule(rule), "eos rule", rule, "end, start or pair");
   std::vector<std::int64_t> offsets;
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     offsets = find_boundaries(store, parsed, id);
   }
   return to_array(std::move(offsets));
@@ -127,7 +128,7 @@ py::array_t<std::int64_t> boundaries(const TokenStore& store, const std::string&
 
 std::uint64_t hash_words(const py::array_t<std::int64_t>& words) {
   const Buffer all = buffer("words", words);
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   LaneHash result;
   result.update(static_cast<const std::int64_t*>(all.data), static_cast<std::size_t>(all.count));
   return result.finish();
@@ -135,7 +136,7 @@ std::uint64_t hash_words(const py::array_t<std::int64_t>& words) {
 
 TokenStore cut(const TokenStore& store, const py::array_t<std::int64_t>& offsets) {
   const Buffer ends = buffer(store.name, offsets);
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return with_offsets(store, ends);
 }
 
@@ -160,7 +161,7 @@ std::shared_ptr<Corpus> make_corpus(std::vector<Source> sources, std::vector<dou
           known<PlanError>(parse_weight_unit(unit), "unit", unit, "tokens or documents"),
           known<PlanError>(parse_when_dry(when_dry), "when_dry", when_dry,
                            "repeat, drop, stop or error")};
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return std::make_shared<Corpus>(std::move(sources), std::move(mix));
 }
 
@@ -169,7 +170,7 @@ py::array document(const py::object& self, std::int64_t i) {
   if (i < 0 || i >= corpus.num_documents()) throw py::index_error();
   DocumentRef ref{};
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     ref = corpus.locate_readable(i);
   }
   const std::size_t size = item_size(ref.store->type);
@@ -187,7 +188,7 @@ int checked_source(const Corpus& corpus, int s) {
 py::array_t<std::int64_t> lengths(const Corpus& corpus) {
   py::array_t<std::int64_t> out(corpus.num_documents());
   std::int64_t* data = out.mutable_data();
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   corpus.lengths(0, corpus.num_documents(), data);
   return out;
 }
@@ -256,7 +257,7 @@ void bind_corpus(py::module_& m) {
       .def("lengths", &lengths)
       .def("lengths_hash", [](const Corpus& c, int s) {
         checked_source(c, s);
-        const py::gil_scoped_release nogil;
+        const ReleasedGil nogil;
         return c.lengths_hash(s);
       });
 }

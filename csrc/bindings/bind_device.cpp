@@ -1,13 +1,14 @@
 // brimful.device
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "device/device.hpp"
 
 namespace brimful {
 namespace py = pybind11;
 
 void bind_device(py::module_& m) {
-  m.def("device_available", &device::available, py::call_guard<py::gil_scoped_release>());
-  m.def("device_why_not", &device::why_not, py::call_guard<py::gil_scoped_release>());
+  m.def("device_available", &device::available, py::call_guard<ReleasedGil>());
+  m.def("device_why_not", &device::why_not, py::call_guard<ReleasedGil>());
 }
 
 }  // namespace brimful

@@ -10,6 +10,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "loader/ledger.hpp"
 #include "loader/stream.hpp"
@@ -34,7 +35,7 @@ py::array column(const Delivered& batch, const Layout& layout, std::size_t field
 py::object next(Stream& stream) {
   std::optional<Delivered> batch;
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     batch = stream.next(raise_pending_signals);
   }
   if (!batch) return py::none();
@@ -141,9 +142,9 @@ void bind_loader(py::module_& m) {
       .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, PrefetchConfig,
                     std::shared_ptr<Ledger>>(),
            py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
-           py::arg("prefetch"), py::arg("ledger"), py::call_guard<py::gil_scoped_release>())
+           py::arg("prefetch"), py::arg("ledger"), py::call_guard<ReleasedGil>())
       .def("next", &next)
-      .def("close", &Stream::close, py::call_guard<py::gil_scoped_release>())
+      .def("close", &Stream::close, py::call_guard<ReleasedGil>())
       .def_property_readonly("epoch", &Stream::epoch)
       .def_property_readonly("cursor", &Stream::cursor)
       .def_property_readonly("counters", &Stream::counters);

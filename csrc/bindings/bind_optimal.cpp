@@ -9,6 +9,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/pack_arguments.hpp"
+#include "bindings/released_gil.hpp"
 #include "plan/by_patterns.hpp"
 #include "plan/pricing.hpp"
 #include "plan/templates.hpp"
@@ -30,7 +31,7 @@ void bind_optimal(py::module_& m) {
         std::vector<std::int32_t> sizes;
         std::vector<std::int64_t> counts;
         {
-          const py::gil_scoped_release unlocked;
+          const ReleasedGil unlocked;
           for (const auto& group : unit_histogram(view(lengths), capacity, arguments.options)) {
             sizes.push_back(group.size);
             counts.push_back(group.count);
@@ -43,7 +44,7 @@ void bind_optimal(py::module_& m) {
       "pack_by_patterns",
       [](const Counts& lengths, std::int64_t capacity, const PackArguments& arguments,
          const Counts& offsets, const Sizes& items, const Sizes& copies, const Counts& times) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return std::make_shared<Packing>(
             pack_by_patterns(view(lengths), capacity, arguments.options,
                              {view(offsets), view(items), view(copies), view(times)}));
@@ -57,7 +58,7 @@ void bind_optimal(py::module_& m) {
          const Values& values, const Sizes& groups, bool backwards) {
         Priced priced;
         {
-          const py::gil_scoped_release unlocked;
+          const ReleasedGil unlocked;
           priced = price_patterns({view(sizes), view(counts), capacity, max_items}, view(values),
                                   view(groups), backwards);
         }
@@ -72,7 +73,7 @@ void bind_optimal(py::module_& m) {
       "dual_bound",
       [](const Sizes& sizes, const Counts& counts, std::int64_t capacity, std::int64_t max_items,
          const Values& values, std::int64_t grid) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return dual_bound({view(sizes), view(counts), capacity, max_items}, view(values), grid);
       },
       py::arg("sizes").noconvert(), py::arg("counts").noconvert(), py::arg("capacity"),
@@ -84,7 +85,7 @@ void bind_optimal(py::module_& m) {
          std::int64_t slack, double seconds) {
         Filled filled;
         {
-          const py::gil_scoped_release unlocked;
+          const ReleasedGil unlocked;
           filled = fill_templates({view(sizes), view(counts), capacity, capacity}, view(starts),
                                   {view(offsets), view(buckets), view(copies), view(times)}, slack,
                                   seconds);

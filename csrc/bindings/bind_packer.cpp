@@ -11,6 +11,7 @@
 
 #include "bindings/bindings.hpp"
 #include "bindings/pack_arguments.hpp"
+#include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "plan/lower_bound.hpp"
 #include "plan/packer.hpp"
@@ -103,14 +104,14 @@ void bind_packer(py::module_& m) {
       "pack",
       [](const PackArray<std::int64_t>& lengths, std::int64_t capacity,
          const PackArguments& arguments) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return std::make_shared<Packing>(pack(view(lengths), capacity, arguments.options));
       },
       py::arg("lengths").noconvert(), py::arg("capacity"), py::arg("options"));
   m.def(
       "lower_bound_bins",
       [](const Packing& packing, const PackArguments& arguments) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return lower_bound_bins(packing, arguments.options);
       },
       py::arg("packing"), py::arg("options"));

@@ -10,6 +10,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "plan/dealer.hpp"
 #include "plan/plan.hpp"
@@ -29,7 +30,7 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
   if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
   PackOptions options{.strategy = *strategy, .overlong = *rule, .buffer = buffer};
   options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return std::make_shared<Plan>(std::move(corpus),
                                 PlanConfig{seq_len, options, window, shuffle, seed, balance});
 }
@@ -38,7 +39,7 @@ std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, st
   if (epoch < 0 || w < 0 || w >= plan.num_windows(epoch)) throw py::index_error();
   WindowPlan planned;
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     planned = plan.window(epoch, w);
   }
   std::map<std::string, py::array> arrays;
@@ -56,7 +57,7 @@ py::array_t<std::int64_t> draws(const Plan& plan, std::int64_t epoch, std::int64
   if (first < 0 || count < 0 || first > all - count) throw py::index_error();
   std::vector<std::int64_t> documents(static_cast<std::size_t>(count));
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     plan.sampler().draw(epoch, first, documents);
   }
   return to_array(std::move(documents));
@@ -101,11 +102,10 @@ void bind_plan(py::module_& m) {
       .def_property_readonly("bins_per_step", &Geometry::bins_per_step);
 
   m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
-        py::call_guard<py::gil_scoped_release>());
-  m.def("check_cursor", &check, py::arg("plan"), py::arg("cursor"),
-        py::call_guard<py::gil_scoped_release>());
+        py::call_guard<ReleasedGil>());
+  m.def("check_cursor", &check, py::arg("plan"), py::arg("cursor"), py::call_guard<ReleasedGil>());
   m.def("settled", &settled, py::arg("plan"), py::arg("cursor"), py::arg("bins_per_step"),
-        py::call_guard<py::gil_scoped_release>());
+        py::call_guard<ReleasedGil>());
 
   py::class_<Tally>(m, "Tally")
       .def(py::init<>())

@@ -9,6 +9,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "corpus/transfer.hpp"
 
 namespace brimful {
@@ -21,7 +22,7 @@ template <class Fill>
 py::array filled(const py::dtype& dtype, std::int64_t size, const Fill& fill) {
   py::array out(dtype, std::max<std::int64_t>(size, 0));
   void* data = out.mutable_data();
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   fill(data);
   return out;
 }
@@ -42,7 +43,7 @@ std::tuple<std::int64_t, py::array_t<std::int64_t>, py::array_t<std::int64_t>> s
     const TokenStore& store, std::int64_t first, std::int64_t count) {
   Structure found;
   {
-    const py::gil_scoped_release nogil;
+    const ReleasedGil nogil;
     found = read_structure(store, first, count);
   }
   return {found.begin, to_array(std::move(found.sequence_lengths)),

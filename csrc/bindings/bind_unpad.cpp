@@ -8,6 +8,7 @@
 #include "batch/unpad.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 
 namespace brimful {
@@ -54,21 +55,21 @@ void bind_unpad(py::module_& m) {
                                                   static_cast<std::size_t>(mask.size()));
         const py::ssize_t rows = mask.shape(0);
         const py::ssize_t width = mask.shape(1);
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return find_tokens(slots, rows, width, multiple);
       },
       py::arg("mask").noconvert(), py::arg("multiple"));
   m.def(
       "lay_segments",
       [](const Offsets& cu_seqlens, std::int64_t rows, std::int64_t width, bool pad_left) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         return lay_segments(view(cu_seqlens), rows, width, pad_left ? Side::kLeft : Side::kRight);
       },
       py::arg("cu_seqlens").noconvert(), py::arg("rows"), py::arg("width"), py::arg("pad_left"));
   m.def(
       "check_segments",
       [](const TokenRuns& where, const Offsets& cu_seqlens) {
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         check_segments(where, view(cu_seqlens));
       },
       py::arg("where"), py::arg("cu_seqlens").noconvert());
@@ -78,7 +79,7 @@ void bind_unpad(py::module_& m) {
         check_items(where, padded, values);
         const auto item_size = static_cast<std::size_t>(padded.shape(1));
         std::byte* out = items(values);
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         gather_tokens(where, items(padded), item_size, out);
       },
       py::arg("where"), py::arg("padded").noconvert(), py::arg("values").noconvert());
@@ -93,7 +94,7 @@ void bind_unpad(py::module_& m) {
           throw py::value_error("items must hold whole fills");
         }
         std::byte* out = items(padded);
-        const py::gil_scoped_release unlocked;
+        const ReleasedGil unlocked;
         scatter_tokens(where, items(values), item_size, pattern, out);
       },
       py::arg("where"), py::arg("values").noconvert(), py::arg("fill").noconvert(),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import atexit
 import functools
+import threading
 import warnings
 import weakref
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from brimful import _core
+from brimful._core import BrimfulError
 from brimful.batch import Batch
 
 if TYPE_CHECKING:
@@ -22,14 +24,22 @@ class LoaderIterator:
         self._loader = loader
         self._stream: _core.Stream | None = stream
         _running.add(self)
+        if _exiting.is_set():
+            self._stop_if_daemon()
 
     def __iter__(self) -> LoaderIterator:
         return self
 
     def __next__(self) -> Batch:
-        if self._stream is None:
+        stream = self._stream
+        if stream is None:
             raise StopIteration
-        filled = self._stream.next()
+        try:
+            filled = stream.next()
+        except BrimfulError:
+            if _exiting.is_set():
+                self._stop_if_daemon()
+            raise
         if filled is None:
             self.close()
             self._loader._warn_of_loss()
@@ -57,9 +67,19 @@ class LoaderIterator:
 
     def close(self) -> None:
         """Ends the threads; the iterator is then at its end."""
-        if self._stream is not None:
-            self._loader._retire(self._stream)
+        stream = self._stream
+        if stream is not None:
+            self._loader._retire(stream)
             self._stream = None
+
+    def _stop_if_daemon(self) -> None:
+        """While the interpreter ends, a daemon thread gets no batch, and no error to print either.
+
+        It stays here, as Python keeps such threads itself once the interpreter is gone.
+        """
+        if threading.current_thread() is not threading.main_thread():
+            self.close()
+            threading.Event().wait()
 
     def __del__(self) -> None:
         if getattr(self, "_stream", None) is not None:
@@ -68,10 +88,13 @@ class LoaderIterator:
 
 _running: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
 
+_exiting = threading.Event()
+
 
 @atexit.register
 def _close_all() -> None:
     """Threads must not outlive the interpreter that owns what they were given."""
+    _exiting.set()
     for iterator in list(_running):
         iterator.close()
 

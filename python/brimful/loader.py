@@ -148,9 +148,10 @@ class DataLoader:
     def _retire(self, stream: _core.Stream) -> None:
         """Ends a stream's threads and keeps what it counted."""
         stream.close()  # first, and again if need be: whatever interrupts this, threads end
-        if stream not in self._live:
+        try:
+            self._live.remove(stream)
+        except ValueError:  # somebody was faster, perhaps in another thread
             return
-        self._live.remove(stream)
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
             for name in SECONDS_FIELDS:
                 self._retired_seconds[name] += getattr(stream.counters, name)
