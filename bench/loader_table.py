@@ -38,22 +38,16 @@ def table(task: str, rows: Sequence[dict[str, Any]]) -> list[str]:
         lines.append("")
     failed = [row for row in own if row["failure"] is not None]
     for row in failed:
-        lines += [f"No figures of {name(row)}, {row['workers']} workers: `{row['failure']}`", ""]
+        lines += [f"No figures of {row['name']}, {row['workers']} workers: `{row['failure']}`", ""]
     return lines
-
-
-def name(row: dict[str, Any]) -> str:
-    version = row["version"]
-    shown = "" if row["package"] in ("numpy", "torch", "brimful") or version is None else version
-    return f"{row['name']} {shown}".rstrip()
 
 
 def label(row: dict[str, Any], remarks: list[str]) -> str:
     if not row["remark"]:
-        return name(row)
+        return str(row["name"])
     if row["remark"] not in remarks:
         remarks.append(row["remark"])
-    return f"{name(row)} <sup>{remarks.index(row['remark']) + 1}</sup>"
+    return f"{row['name']} <sup>{remarks.index(row['remark']) + 1}</sup>"
 
 
 def cells(row: dict[str, Any]) -> list[str]:

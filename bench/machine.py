@@ -22,7 +22,7 @@ def facts() -> dict[str, Any]:
         "memory_bytes": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
         "kernel": ".".join(platform.release().split(".")[:2]),
         "python": platform.python_version(),
-        "torch": metadata.version("torch"),
+        "torch": metadata.version("torch").replace("+cpu", " (CPU)"),
         "numpy": metadata.version("numpy"),
         "brimful": bf.__version__,
         "load_at_start": os.getloadavg()[0],

@@ -61,11 +61,9 @@ class Corpus:
         return mapped
 
     def warm(self) -> None:
-        """Reads the tokens once, so that they are in the page cache."""
-        for path in (self.rows_path, self.prefix.with_suffix(".bin")):
-            with path.open("rb", buffering=0) as file:
-                while file.read(1 << 24):
-                    pass
+        """Reads both forms of the tokens once, so that they are in the page cache."""
+        read_all(self.rows_path)
+        read_all(self.shards)
 
     def converted(self, name: str, convert: Callable[[Path], None]) -> Path:
         """The folder `name`, filled by `convert` if it is not there yet; never half filled."""
@@ -77,6 +75,15 @@ class Corpus:
             convert(unfinished)
             os.rename(unfinished, folder)
         return folder
+
+
+def read_all(path: Path) -> None:
+    """Reads a file, or all files below a folder."""
+    for file_path in [path] if path.is_file() else path.rglob("*"):
+        if file_path.is_file():
+            with file_path.open("rb", buffering=0) as file:
+                while file.read(1 << 24):
+                    pass
 
 
 def lengths_of(tokens: int, seed: int = 1) -> NDArray[np.int64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from rivals.loader.corpus import SEQ_LEN, Corpus
 
@@ -46,8 +47,8 @@ class Job:
     """Threads or processes, as the loader has them."""
     package: str = "torch"
     """Distribution whose version the table names."""
-    prepare: Callable[[Corpus], object] | None = None
-    """Converts the corpus into the loader's own format, once; not timed."""
+    prepare: Callable[[Corpus], Path] | None = None
+    """Converts the corpus into the loader's own format, once, and gives its folder; not timed."""
     imports: tuple[str, ...] = ()
     """Modules that are imported before the clock runs."""
     remark: str = ""
