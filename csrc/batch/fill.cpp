@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 
 #include "core/columns.hpp"
 #include "core/error.hpp"
@@ -13,7 +14,8 @@ namespace {
 // One stretch of tokens of one document, or (store == nullptr) a tail of pad tokens.
 struct Segment {
   const TokenStore* store = nullptr;
-  const std::byte* values = nullptr;  // of the first token
+  std::int64_t first = 0;             // token of the store
+  const std::byte* values = nullptr;  // of the first token, once it is read
   const std::uint8_t* mask = nullptr;
   std::int64_t at = 0;  // place in the flattened batch
   std::int64_t length = 0;
@@ -27,17 +29,14 @@ Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t 
                       std::int32_t id) {
   const Packing& packing = window.packing;
   const DocumentRef& ref = window.refs[piece];
-  const std::int64_t first = ref.extent.begin + packing.starts[piece];
-  const TokenStore& store = *ref.store;
-  return {&store,
-          store.values + static_cast<std::size_t>(first) * item_size(store.type),
-          store.loss_mask == nullptr ? nullptr : store.loss_mask + first,
-          at,
-          packing.lengths[piece],
-          packing.documents[piece],
-          packing.starts[piece],
-          id,
-          &ref};
+  return {.store = ref.store,
+          .first = ref.extent.begin + packing.starts[piece],
+          .at = at,
+          .length = packing.lengths[piece],
+          .document = packing.documents[piece],
+          .start = packing.starts[piece],
+          .id = id,
+          .ref = &ref};
 }
 
 StoredPiece stored(const Segment& segment) {
@@ -186,10 +185,12 @@ void put_aside(Segment& segment, std::size_t number, BatchMeta& meta) {
 
 }  // namespace
 
-BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
+BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& reading,
+               std::byte* slot) {
   const LayoutConfig& config = layout.config();
   BatchMeta meta;
   std::vector<Segment> segments = lay_out(spec, config, meta);
+  TokenReader reader(reading);
   const auto asks_for = [&](Column column) {
     return std::find(config.fields.begin(), config.fields.end(), column) != config.fields.end();
   };
@@ -207,23 +208,33 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, std::byte* slot) {
         write_tail(layout, segment, slot);
         continue;
       }
-      const auto bad = inspect(stored(segment), config.vocab_size);
+      segment.values = reader.tokens(*segment.store, segment.first, segment.length);
+      segment.mask = reader.loss_mask(*segment.store, segment.first, segment.length);
+      const auto bad = inspect(stored(segment), config.vocab_size, reader);
       if (bad) {
         meta.bad.push_back(*bad);
         planned_items += bad->effective_tokens;
+        reader.copied(*segment.store, segment.first, segment.length, 0);  // is the file to blame?
         put_aside(segment, s, meta);
         write_tail(layout, segment, slot);
         continue;
       }
       visit_type(segment.store->type, [&](auto type) {
-        write_piece<typename decltype(type)::type>(layout, segment, weigh_shifted, slot);
+        using T = typename decltype(type)::type;
+        write_piece<T>(layout, segment, weigh_shifted, slot);
+        const auto last_token = columns::load<T>(segment.values, segment.length - 1);
+        reader.copied(*segment.store, segment.first, segment.length,
+                      static_cast<std::int64_t>(last_token));
       });
       num_items += segment.mask == nullptr
                        ? segment.length - 1
                        : columns::count_set(segment.mask + 1, segment.length - 1);
     }
   });
-  if (!read) throw_read_error(segments[at].store->name);
+  if (!read) throw_read_error(*segments[at].store, segments[at].first);
+  reader.check_files(segments.size(), [&](std::size_t s) {
+    return std::tuple(segments[s].store, segments[s].first, segments[s].length);
+  });
   if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
   meta.num_items = num_items;
   planned_items += num_items;

@@ -15,13 +15,13 @@ std::uint64_t limit_of(std::optional<std::int64_t> vocab_size) {
   return vocab_size ? static_cast<std::uint64_t>(*vocab_size) : kAllBelowZero;
 }
 
-// The first bad token of [first, first + count) of a document, or `count`.
+// The first bad one of the first `count` tokens of a document, or `count`.
 template <class T>
-std::int64_t first_bad(const DocumentRef& ref, std::int64_t first, std::int64_t count,
-                       std::uint64_t limit) {
-  const std::byte* values =
-      ref.store->values + static_cast<std::size_t>(ref.extent.begin + first) * sizeof(T);
-  return columns::first_outside<T>(values, limit, count);
+std::int64_t first_bad(const DocumentRef& ref, std::int64_t count, std::uint64_t limit,
+                       TokenReader& reader) {
+  if (count == 0) return 0;
+  return columns::first_outside<T>(reader.tokens(*ref.store, ref.extent.begin, count), limit,
+                                   count);
 }
 
 // A document of one token has no label anyway; its mask speaks for it.
@@ -31,20 +31,22 @@ bool all_masked(const std::uint8_t* mask, std::int64_t length) {
 
 template <class T>
 std::optional<BadPiece> inspect_tokens(const StoredPiece& piece, BadPiece bad,
-                                       std::optional<std::int64_t> vocab_size) {
+                                       std::optional<std::int64_t> vocab_size,
+                                       TokenReader& reader) {
   if (std::is_unsigned_v<T> && !vocab_size) return std::nullopt;
   const std::uint64_t limit = limit_of(vocab_size);
   const std::int64_t at = columns::first_outside<T>(piece.values, limit, piece.length);
   if (at == piece.length) return std::nullopt;
   bad.place = piece.start + at;
   bad.token = static_cast<std::int64_t>(columns::load<T>(piece.values, at));
-  bad.first = first_bad<T>(piece.ref, 0, piece.start, limit) == piece.start;
+  bad.first = first_bad<T>(piece.ref, piece.start, limit, reader) == piece.start;
   return bad;
 }
 
 }  // namespace
 
-std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size) {
+std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size,
+                                TokenReader& reader) {
   const std::int64_t effective = piece.mask == nullptr
                                      ? piece.length - 1
                                      : columns::count_set(piece.mask + 1, piece.length - 1);
@@ -58,11 +60,12 @@ std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int
                      .begins = piece.start == 0,
                      .first = piece.start == 0};
   const auto outside = visit_type(piece.ref.store->type, [&](auto type) {
-    return inspect_tokens<typename decltype(type)::type>(piece, bad, vocab_size);
+    return inspect_tokens<typename decltype(type)::type>(piece, bad, vocab_size, reader);
   });
   if (outside || piece.mask == nullptr || effective > 0) return outside;
   const Extent& extent = piece.ref.extent;
-  if (!all_masked(piece.ref.store->loss_mask + extent.begin, extent.length)) return std::nullopt;
+  const std::uint8_t* mask = reader.loss_mask(*piece.ref.store, extent.begin, extent.length);
+  if (!all_masked(mask, extent.length)) return std::nullopt;
   BadPiece masked = bad;
   masked.reason = BadReason::kMasked;
   return masked;

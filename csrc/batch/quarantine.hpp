@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "corpus/corpus.hpp"
+#include "corpus/token_reader.hpp"
 
 namespace brimful {
 
@@ -35,8 +36,11 @@ struct StoredPiece {
   const std::uint8_t* mask;  // null: every token is trained
 };
 
-// What is wrong with a piece, or nothing. To be called where reads are guarded; owns nothing.
-std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size);
+// What is wrong with a piece, or nothing. To be called where reads are guarded; owns nothing. The
+// reader gives what else of the document there is to look at: the values of a bad piece are gone
+// then.
+std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size,
+                                TokenReader& reader);
 
 // The error that a bad piece is under the rule "error".
 [[noreturn]] void throw_bad_piece(const BadPiece& bad, std::optional<std::int64_t> vocab_size);

@@ -140,6 +140,13 @@ TokenStore cut(const TokenStore& store, const py::array_t<std::int64_t>& offsets
   return with_offsets(store, ends);
 }
 
+TokenStore cut_by_cache(const TokenStore& store, const py::object& path, std::int64_t begin,
+                        std::uint64_t entries, std::uint64_t hash) {
+  const FileName name = file_name(path);
+  const py::gil_scoped_release nogil;
+  return with_cached_offsets(store, name, begin, entries, hash);
+}
+
 RowMap row_map(const std::string& name, const std::optional<py::array_t<std::int64_t>>& rows) {
   if (!rows) return {};
   // An empty map may come without an address, which would mean that there is no map.
@@ -173,9 +180,10 @@ py::array document(const py::object& self, std::int64_t i) {
     const ReleasedGil nogil;
     ref = corpus.locate_readable(i);
   }
-  const std::size_t size = item_size(ref.store->type);
+  const TokenView view = view_tokens(*ref.store, ref.extent.begin);
+  const bool mapped_for_good = ref.store->values != nullptr || ref.store->file == nullptr;
   py::array array(py::dtype(std::string(type_name(ref.store->type))), {ref.extent.length},
-                  ref.store->values + static_cast<std::size_t>(ref.extent.begin) * size, self);
+                  view.data, mapped_for_good ? self : keep(view.keep));
   array.attr("setflags")(py::arg("write") = false);
   return array;
 }
@@ -224,6 +232,8 @@ void bind_corpus(py::module_& m) {
   m.def("find_boundaries", &boundaries, py::arg("store"), py::arg("rule"), py::arg("id"));
   m.def("hash_words", &hash_words, py::arg("words"));
   m.def("with_offsets", &cut, py::arg("store"), py::arg("offsets"));
+  m.def("with_cached_offsets", &cut_by_cache, py::arg("store"), py::arg("path"), py::arg("begin"),
+        py::arg("entries"), py::arg("hash"));
   m.def("arrow_store", &arrow_store, py::arg("name"), py::arg("values"), py::arg("offsets"),
         py::arg("loss_mask") = py::none());
 
@@ -254,6 +264,12 @@ void bind_corpus(py::module_& m) {
       .def("source_tokens",
            [](const Corpus& c, int s) { return c.source_tokens(checked_source(c, s)); })
       .def("document", &document)
+      .def("renew_files", &Corpus::renew_files, py::call_guard<py::gil_scoped_release>())
+      .def_property_readonly("file_counts",
+                             [](const Corpus& c) {
+                               const auto counts = c.file_counts();
+                               return std::pair(counts.opens, counts.reopens);
+                             })
       .def("lengths", &lengths)
       .def("lengths_hash", [](const Corpus& c, int s) {
         checked_source(c, s);

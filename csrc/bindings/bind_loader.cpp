@@ -63,6 +63,12 @@ Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool kee
   return Layout(std::move(config));
 }
 
+ReadConfig read_config(const std::string& io) {
+  const auto mode = parse_io(io);
+  if (!mode) throw PlanError("io=\"" + io + "\" is unknown: choose mmap or pread");
+  return {*mode};
+}
+
 PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
                                std::optional<std::int64_t> max_slots, double timeout) {
   return {num_workers, depth, max_slots,
@@ -111,6 +117,7 @@ void bind_loader(py::module_& m) {
       .def(py::init(&make_layout), py::kw_only(), py::arg("fields"), py::arg("varlen"),
            py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
            py::arg("continue_positions"), py::arg("vocab_size"), py::arg("quarantine"));
+  py::class_<ReadConfig>(m, "ReadConfig").def(py::init(&read_config), py::kw_only(), py::arg("io"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
       .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
            py::arg("max_slots"), py::arg("timeout"));
@@ -139,10 +146,10 @@ void bind_loader(py::module_& m) {
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
 
   py::class_<Stream>(m, "Stream")
-      .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, PrefetchConfig,
+      .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, ReadConfig, PrefetchConfig,
                     std::shared_ptr<Ledger>>(),
            py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
-           py::arg("prefetch"), py::arg("ledger"), py::call_guard<ReleasedGil>())
+           py::arg("read"), py::arg("prefetch"), py::arg("ledger"), py::call_guard<ReleasedGil>())
       .def("next", &next)
       .def("close", &Stream::close, py::call_guard<ReleasedGil>())
       .def_property_readonly("epoch", &Stream::epoch)

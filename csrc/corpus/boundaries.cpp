@@ -85,10 +85,10 @@ std::vector<std::int64_t> find_boundaries(const TokenStore& store, BoundaryRule 
   bool open = false;  // kPair: the last occurrence opened a document
   for (std::int64_t first = 0; first < store.num_tokens; first += kChunk) {
     const std::int64_t n = std::min(kChunk, store.num_tokens - first);
-    const std::byte* values = store.values + static_cast<std::size_t>(first) * size;
+    const TokenView view = view_tokens(store, first);
     std::int64_t found = 0;
-    if (!read_guarded([&] { found = find_places(values, size, n, id, places.data()); })) {
-      throw_read_error(store.name);
+    if (!read_guarded([&] { found = find_places(view.data, size, n, id, places.data()); })) {
+      throw_read_error(store, first);
     }
     for (std::int64_t k = 0; k < found; ++k) {
       const std::int64_t place = first + places[static_cast<std::size_t>(k)];

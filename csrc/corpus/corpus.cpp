@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <unordered_set>
 #include <utility>
 
 #include "core/error.hpp"
@@ -42,7 +43,26 @@ void check_weights(const std::vector<double>& weights, std::size_t num_sources) 
   }
 }
 
+[[noreturn]] void throw_index_error(const TokenStore& store, std::int64_t unit,
+                                    const Extent& extent) {
+  throw ReadError("reading " + store.name + ": its index names " + std::to_string(extent.length) +
+                  " tokens from token " + std::to_string(extent.begin) + " for document " +
+                  std::to_string(unit) + " of the file, which has " +
+                  std::to_string(store.num_tokens) +
+                  "; the index has changed since it was opened. Restore it and open it again");
+}
+
 }  // namespace
+
+TokenView view_tokens(const TokenStore& store, std::int64_t first) {
+  if (store.values != nullptr || store.file == nullptr) {
+    const auto size = static_cast<std::int64_t>(item_size(store.type));
+    return {store.values + first * size, store.file};
+  }
+  std::shared_ptr<const std::byte> all = store.file->map();
+  const std::byte* data = all.get() + store.byte_of(first);
+  return {data, std::move(all)};
+}
 
 std::optional<WeightUnit> parse_weight_unit(std::string_view name) {
   if (name == "tokens") return WeightUnit::kTokens;
@@ -112,27 +132,47 @@ DocumentRef Corpus::locate(std::int64_t document) const {
   const std::size_t p = part_of(store_starts_[s], unit);
   const std::int64_t local = unit - store_starts_[s][p];
   const TokenStore& store = source.stores[p];
-  return {&store, local, store.documents[local]};
+  const DocumentRef ref{&store, local, store.documents[local]};
+  const auto& [begin, length] = ref.extent;
+  if (begin < 0 || length < 0 || length > store.num_tokens || begin > store.num_tokens - length) {
+    throw_index_error(store, local, ref.extent);
+  }
+  return ref;
 }
 
 DocumentRef Corpus::locate_readable(std::int64_t document) const {
   DocumentRef ref{};
-  if (!read_guarded([&] { ref = locate(document); })) throw_index_error(document);
+  if (!read_guarded([&] { ref = locate(document); })) throw_unreadable_index(document);
   if (ref.extent.length == 0) return ref;
   const auto size = static_cast<std::int64_t>(item_size(ref.store->type));
-  const volatile std::byte* first = ref.store->values + ref.extent.begin * size;
+  const TokenView view = view_tokens(*ref.store, ref.extent.begin);
+  const volatile std::byte* first = view.data;
   const volatile std::byte* last = first + ref.extent.length * size - 1;
   const auto read = [](const volatile std::byte* at) { static_cast<void>(*at); };
-  if (!read_guarded([&] { read(first), read(last); })) throw_read_error(ref.store->name);
+  if (!read_guarded([&] { read(first), read(last); })) {
+    throw_read_error(*ref.store, ref.extent.begin);
+  }
   return ref;
 }
 
 void Corpus::lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
-  if (!read_guarded([&] { read_lengths(first, count, out); })) throw_index_error(first);
+  if (!read_guarded([&] { read_lengths(first, count, out); })) throw_unreadable_index(first);
 }
 
-void Corpus::throw_index_error(std::int64_t document) const {
-  throw_read_error("the index of source '" + source(source_of(document)).name + "'");
+void Corpus::check_indices(std::span<const DocumentRef> refs) const {
+  constexpr std::size_t kFew = 8;
+  std::vector<const TokenStore*> checked;
+  for (const DocumentRef& ref : refs) {
+    SharedFile* file = ref.store->index_file.get();
+    if (file == nullptr || (checked.size() >= kFew && ref.extent.length > 0)) continue;
+    if (std::find(checked.begin(), checked.end(), ref.store) != checked.end()) continue;
+    checked.push_back(ref.store);
+    file->check(0, file->size());
+  }
+}
+
+void Corpus::throw_unreadable_index(std::int64_t document) const {
+  throw_read_error(source(source_of(document)));
 }
 
 void Corpus::read_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
@@ -167,6 +207,37 @@ std::uint64_t Corpus::lengths_hash(int s) const {
     result.update(block.data(), static_cast<std::size_t>(n));
   }
   return result.finish();
+}
+
+template <class Visit>
+void Corpus::visit_files(const Visit& visit) const {
+  for (const Source& source : sources_) {
+    for (const TokenStore& store : source.stores) {
+      for (const auto* file : {&store.file, &store.index_file, &store.loss_file}) {
+        if (*file != nullptr) visit(store, **file);
+      }
+    }
+  }
+}
+
+bool Corpus::renew_files() const {
+  bool renewed = false;
+  visit_files([&](const TokenStore& store, SharedFile& file) {
+    const bool is_index = &file == store.index_file.get();
+    renewed = file.renew(is_index ? store.check_index : nullptr) || renewed;
+  });
+  return renewed;
+}
+
+Corpus::FileCounts Corpus::file_counts() const {
+  std::unordered_set<const SharedFile*> seen;
+  FileCounts counts;
+  visit_files([&](const TokenStore&, const SharedFile& file) {
+    if (!seen.insert(&file).second) return;
+    counts.opens += 1;
+    counts.reopens += file.reopens();
+  });
+  return counts;
 }
 
 }  // namespace brimful

@@ -6,13 +6,16 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
+#include "corpus/shared_file.hpp"
 
 namespace brimful {
 
@@ -68,18 +71,36 @@ class Extents {
   int shift_ = 0;  // bytes >> shift_ = tokens
 };
 
-// One file (or buffer) of tokens. The owners keep every pointer valid.
+// One file (or buffer) of tokens. Owners and files keep every pointer valid.
 struct TokenStore {
   std::string name;  // path or description, for messages
   std::vector<std::shared_ptr<const void>> owners;
-  const std::byte* values = nullptr;
+  std::shared_ptr<SharedFile> file;  // of the tokens; null in memory
+  std::int64_t file_begin = 0;       // bytes of it before the first token
+  std::shared_ptr<SharedFile> index_file;
+  std::shared_ptr<SharedFile> loss_file;
+  const std::byte* values = nullptr;  // null: none, or a file that is mapped on demand
   TokenType type = TokenType::kU16;
   std::int64_t num_tokens = 0;
   Extents documents;
   const std::uint8_t* loss_mask = nullptr;  // [num_tokens], 1 = trained; null: every token is
   const std::byte* effective = nullptr;     // int64 [documents], unaligned: tokens with a label
                                             // when the document is delivered whole; may be null
+  std::function<void()> check_index;  // that the index is as it was checked at open; may be null
+
+  // Where token `at` lies in the file.
+  std::int64_t byte_of(std::int64_t at) const {
+    return file_begin + at * static_cast<std::int64_t>(item_size(type));
+  }
 };
+
+// Tokens in place, as they are stored, for as long as it lives.
+struct TokenView {
+  const std::byte* data = nullptr;
+  std::shared_ptr<const void> keep;
+};
+// From token `first` to the end. Throws ReadError where the file cannot be mapped again.
+TokenView view_tokens(const TokenStore& store, std::int64_t first);
 
 // Row maps of Hugging Face datasets: document i of the source is unit map[i] of its stores.
 struct RowMap {
@@ -129,10 +150,17 @@ class Corpus {
   std::int64_t source_tokens(int s) const { return source_tokens_[static_cast<std::size_t>(s)]; }
   int source_of(std::int64_t document) const;
 
+  // Throws ReadError where the index names tokens that are not there: it has changed since it was
+  // opened.
   DocumentRef locate(std::int64_t document) const;
   // The same for callers that hand the document out: throws ReadError where the index or the ends
   // of the document cannot be read any more.
   DocumentRef locate_readable(std::int64_t document) const;
+  // Call after documents were located, as TokenReader::copied() and check_files(): looks whether
+  // the indices are what they were, those of a few stores and of documents that now look empty.
+  void check_indices(std::span<const DocumentRef> refs) const;
+  // After a guarded read of the index of this document failed.
+  [[noreturn]] void throw_unreadable_index(std::int64_t document) const;
   std::int64_t length(std::int64_t document) const { return locate(document).extent.length; }
   // Lengths in tokens of documents first, first + 1, ..., written to out[0..count). Throws
   // ReadError where an index cannot be read any more.
@@ -140,9 +168,20 @@ class Corpus {
   // A 64-bit hash of the lengths of source s, in order: part of the fingerprint of a state.
   std::uint64_t lengths_hash(int s) const;
 
+  // Takes repaired files in place of those that failed (SharedFile::renew) and says whether there
+  // were any. Throws ReadError or FormatError where one is not repaired.
+  bool renew_files() const;
+  // Files that the corpus reads, and how often they were opened again.
+  struct FileCounts {
+    std::int64_t opens = 0;
+    std::int64_t reopens = 0;
+  };
+  FileCounts file_counts() const;
+
  private:
   void read_lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
-  [[noreturn]] void throw_index_error(std::int64_t document) const;
+  template <class Visit>
+  void visit_files(const Visit& visit) const;
   static std::int64_t mapped_tokens(const Source& source, const std::vector<std::int64_t>& starts);
 
   std::vector<Source> sources_;

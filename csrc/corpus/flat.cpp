@@ -1,9 +1,10 @@
 // Files that hold one stretch of tokens: llm.c (a header of 256 int32) and headerless ones.
 #include <algorithm>
 #include <array>
-#include <cstring>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 #include "corpus/formats.hpp"
@@ -23,14 +24,9 @@ constexpr std::array<Generation, 2> kGenerations{{
     {20240801, 7, TokenType::kU32},
 }};
 
-TokenStore flat_store(const FileName& name, const MappedFile& file, std::int64_t begin,
+TokenStore flat_store(const FileName& name, std::shared_ptr<SharedFile> file, std::int64_t begin,
                       TokenType type) {
-  TokenStore store;
-  store.name = name.text;
-  store.owners = {file.data};
-  store.values = file.data.get() + begin;
-  store.type = type;
-  store.num_tokens = (file.size - begin) / static_cast<std::int64_t>(item_size(type));
+  TokenStore store = store_of(name, std::move(file), begin, type);
   store.documents = Extents::uniform(store.num_tokens > 0 ? 1 : 0, store.num_tokens);
   return store;
 }
@@ -38,13 +34,13 @@ TokenStore flat_store(const FileName& name, const MappedFile& file, std::int64_t
 }  // namespace
 
 TokenStore open_llmc(const FileName& name, std::optional<TokenType> declared) {
-  const MappedFile file = map_file(name);
-  if (file.size < kHeaderBytes) {
-    throw FormatError(name.text + ": " + std::to_string(file.size) +
+  const auto file = SharedFile::open(name, SharedFile::Kind::kTokens);
+  if (file->size() < kHeaderBytes) {
+    throw FormatError(name.text + ": " + std::to_string(file->size()) +
                       " bytes; an llm.c file has a header of 1024");
   }
   std::array<std::int32_t, 3> header;
-  std::memcpy(header.data(), file.data.get(), sizeof(header));
+  file->read(0, sizeof(header), header.data());
   const auto [magic, version, count] = header;
   const auto* generation = std::find_if(kGenerations.begin(), kGenerations.end(),
                                         [&](const Generation& g) { return g.magic == magic; });
@@ -59,11 +55,11 @@ TokenStore open_llmc(const FileName& name, std::optional<TokenType> declared) {
     throw FormatError(
         name.text + ": the header counts " + std::to_string(count) +
         " tokens, expected 1 or more; by its size the file holds " +
-        std::to_string((file.size - kHeaderBytes) / size) +
+        std::to_string((file->size() - kHeaderBytes) / size) +
         " (the header's 32 bits cannot count beyond 2147483647: write several files)");
   }
-  if (file.size != kHeaderBytes + count * size) {
-    throw FormatError(name.text + ": " + std::to_string(file.size) + " bytes, expected " +
+  if (file->size() != kHeaderBytes + count * size) {
+    throw FormatError(name.text + ": " + std::to_string(file->size()) + " bytes, expected " +
                       std::to_string(kHeaderBytes + count * size) + " for " +
                       std::to_string(count) + " tokens of " + std::string(type_name(type)));
   }
@@ -72,9 +68,9 @@ TokenStore open_llmc(const FileName& name, std::optional<TokenType> declared) {
 }
 
 TokenStore open_raw(const FileName& name, TokenType type) {
-  const MappedFile file = map_file(name);
-  if (file.size % static_cast<std::int64_t>(item_size(type)) != 0) {
-    throw FormatError(name.text + ": " + std::to_string(file.size) +
+  const auto file = SharedFile::open(name, SharedFile::Kind::kTokens);
+  if (file->size() % static_cast<std::int64_t>(item_size(type)) != 0) {
+    throw FormatError(name.text + ": " + std::to_string(file->size()) +
                       " bytes are not a whole number of " + std::string(type_name(type)) +
                       " tokens; the file is truncated or of another dtype");
   }

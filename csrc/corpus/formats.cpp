@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/lane_hash.hpp"
+#include "corpus/read_guard.hpp"
 
 namespace brimful {
 namespace {
@@ -26,7 +28,29 @@ void check_offsets(const std::string& name, const Offset* offsets, std::int64_t 
   }
 }
 
+// Offsets that cut all tokens of a store into documents.
+void check_cuts(const std::string& name, std::int64_t num_tokens, const std::int64_t* offsets,
+                std::int64_t count) {
+  check_offsets(name, offsets, count, num_tokens);
+  if (count < 1 || offsets[0] != 0 || offsets[count - 1] != num_tokens) {
+    throw FormatError(name + ": the offsets of its documents do not go from 0 to its " +
+                      std::to_string(num_tokens) + " tokens");
+  }
+}
+
 }  // namespace
+
+TokenStore store_of(const FileName& name, std::shared_ptr<SharedFile> file, std::int64_t begin,
+                    TokenType type) {
+  TokenStore store;
+  store.name = name.text;
+  store.file_begin = begin;
+  if (file->data() != nullptr) store.values = file->data() + begin;
+  store.type = type;
+  store.num_tokens = (file->size() - begin) / static_cast<std::int64_t>(item_size(type));
+  store.file = std::move(file);
+  return store;
+}
 
 void check_declared(const FileName& name, TokenType found, std::optional<TokenType> declared) {
   if (!declared || *declared == found) return;
@@ -66,14 +90,40 @@ TokenStore open_lists(std::string name, const Buffer& values, TokenType type, co
 }
 
 TokenStore with_offsets(TokenStore store, const Buffer& offsets) {
-  const auto* ends = static_cast<const std::int64_t*>(offsets.data);
-  check_offsets(store.name, ends, offsets.count, store.num_tokens);
-  if (offsets.count < 1 || ends[0] != 0 || ends[offsets.count - 1] != store.num_tokens) {
-    throw FormatError(store.name + ": the offsets of its documents do not go from 0 to its " +
-                      std::to_string(store.num_tokens) + " tokens");
-  }
+  check_cuts(store.name, store.num_tokens, static_cast<const std::int64_t*>(offsets.data),
+             offsets.count);
   store.owners.push_back(offsets.owner);
-  store.documents = Extents::offsets64(offsets.count - 1, ends);
+  store.documents = Extents::offsets64(offsets.count - 1, offsets.data);
+  return store;
+}
+
+TokenStore with_cached_offsets(TokenStore store, const FileName& name, std::int64_t begin,
+                               std::uint64_t entries, std::uint64_t hash) {
+  constexpr std::int64_t kSize = sizeof(std::int64_t);
+  store.index_file = SharedFile::open(name, SharedFile::Kind::kIndex);
+  const std::int64_t size = store.index_file->size();
+  const std::int64_t count = (size - begin) / kSize;
+  if (begin < 0 || begin % kSize != 0 || size < begin || (size - begin) % kSize != 0 || count < 1 ||
+      entries != static_cast<std::uint64_t>(count)) {
+    throw FormatError(name.text + ": " + std::to_string(size) + " bytes do not hold " +
+                      std::to_string(entries) + " offsets from byte " + std::to_string(begin));
+  }
+  const auto* offsets = reinterpret_cast<const std::int64_t*>(store.index_file->data() + begin);
+  const std::string tokens = store.name;
+  const std::int64_t num_tokens = store.num_tokens;
+  store.documents = Extents::offsets64(count - 1, offsets);
+  store.check_index = [name, file = store.index_file, tokens, num_tokens, offsets, count, hash] {
+    bool same = false;
+    const bool read = read_guarded([&] {
+      LaneHash found;
+      found.update(offsets, static_cast<std::size_t>(count));
+      same = found.finish() == hash;
+      if (same) check_cuts(tokens, num_tokens, offsets, count);
+    });
+    if (!read) throw_read_error(*file);
+    if (!same) throw FormatError(name.text + ": damaged");
+  };
+  store.check_index();
   return store;
 }
 

@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "corpus/corpus.hpp"
-#include "corpus/mapped_file.hpp"
+#include "corpus/shared_file.hpp"
 
 namespace brimful {
 
@@ -39,6 +39,10 @@ struct NpyFile {
 };
 NpyFile open_npy(const FileName& name, std::optional<TokenType> declared);
 
+// A store of the tokens that begin at byte `begin` of a file; its documents are still to be told.
+TokenStore store_of(const FileName& name, std::shared_ptr<SharedFile> file, std::int64_t begin,
+                    TokenType type);
+
 // Throws FormatError where a file that names its own dtype was declared to be of another one.
 void check_declared(const FileName& name, TokenType found, std::optional<TokenType> declared);
 
@@ -57,5 +61,9 @@ TokenStore open_lists(std::string name, const Buffer& values, TokenType type, co
 
 // The same tokens cut at other places: int64 `offsets` from 0 to the number of tokens.
 TokenStore with_offsets(TokenStore store, const Buffer& offsets);
+// The same by the `count` offsets that a file holds from byte `begin` on; `hash` is theirs
+// (LaneHash of words), and another one is a FormatError.
+TokenStore with_cached_offsets(TokenStore store, const FileName& name, std::int64_t begin,
+                               std::uint64_t entries, std::uint64_t hash);
 
 }  // namespace brimful

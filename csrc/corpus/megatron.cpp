@@ -42,8 +42,14 @@ TokenType dtype_of_code(const FileName& idx, std::uint8_t code) {
       "; expected 1 (uint8), 2 (int8), 3 (int16), 4 (int32), 5 (int64) or 8 (uint16)");
 }
 
+// Reads of a mapped file; it may shrink under them.
+template <class Body>
+void guarded(SharedFile& file, const Body& body) {
+  if (!read_guarded(body)) throw_read_error(file);
+}
+
 struct Index {
-  MappedFile file;
+  std::shared_ptr<SharedFile> file;
   TokenType type = TokenType::kU16;
   std::int64_t num_sequences = 0;
   std::int64_t num_documents = 0;
@@ -53,23 +59,25 @@ struct Index {
 };
 
 Index read_header(const FileName& name) {
-  Index index{.file = map_file(name)};
-  const std::byte* data = index.file.data.get();
-  const std::int64_t size = index.file.size;
+  Index index{.file = SharedFile::open(name, SharedFile::Kind::kIndex)};
+  const std::byte* data = index.file->data();
+  const std::int64_t size = index.file->size();
+  std::array<std::byte, kHeaderBytes> header;
   if (size < kHeaderBytes) {
     throw FormatError(name.text + ": " + std::to_string(size) +
                       " bytes; a Megatron index has at least 34");
   }
-  if (std::memcmp(data, kMagic.data(), kMagic.size()) != 0) {
+  guarded(*index.file, [&] { std::memcpy(header.data(), data, header.size()); });
+  if (std::memcmp(header.data(), kMagic.data(), kMagic.size()) != 0) {
     throw FormatError(name.text + ": does not begin with MMIDIDX; not a Megatron index");
   }
-  const auto version = load<std::uint64_t>(data + 9);
+  const auto version = load<std::uint64_t>(header.data() + 9);
   if (version != 1) {
     throw FormatError(name.text + ": index version " + std::to_string(version) + "; expected 1");
   }
-  index.type = dtype_of_code(name, load<std::uint8_t>(data + 17));
-  const auto sequences = load<std::uint64_t>(data + 18);
-  const auto entries = load<std::uint64_t>(data + 26);
+  index.type = dtype_of_code(name, load<std::uint8_t>(header.data() + 17));
+  const auto sequences = load<std::uint64_t>(header.data() + 18);
+  const auto entries = load<std::uint64_t>(header.data() + 26);
   const auto limit = static_cast<std::uint64_t>(size);
   const bool fits = sequences <= limit / 12 && entries <= limit / 8;
   const std::uint64_t expected = fits ? kHeaderBytes + 12 * sequences + 8 * entries : 0;
@@ -118,14 +126,6 @@ BRIMFUL_HOT std::uint64_t document_faults(const std::byte* documents, std::int64
   return faults;
 }
 
-// What `faults` returns, or ReadError when the file shrinks under it.
-template <class Faults>
-std::uint64_t checked_read(const FileName& name, const Faults& faults) {
-  std::uint64_t result = 0;
-  if (!read_guarded([&] { result = faults(); })) throw_read_error(name.text);
-  return result;
-}
-
 [[noreturn]] void throw_bad_pointer(const FileName& name, std::int64_t i, std::int64_t found,
                                     std::int64_t expected) {
   throw FormatError(name.text + ": pointer " + std::to_string(i) + " is " + std::to_string(found) +
@@ -144,8 +144,7 @@ std::int64_t check_sequences(const FileName& name, const Index& index) {
   };
   const auto pointer = [&](std::int64_t i) { return load<std::int64_t>(index.pointers + 8 * i); };
   if (pointer(0) != 0) throw_bad_pointer(name, 0, pointer(0), 0);
-  const std::uint64_t faults = checked_read(
-      name, [&] { return pointer_faults(index.lengths, index.pointers, n - 1, size); });
+  const std::uint64_t faults = pointer_faults(index.lengths, index.pointers, n - 1, size);
   const bool good = faults == 0 && length(n - 1) >= 0 && pointer(n - 1) >= 0;
   for (std::int64_t i = 0; !good && i < n; ++i) {
     if (length(i) < 0) {
@@ -171,38 +170,60 @@ void check_documents(const FileName& name, const Index& index) {
                       ", but there are " + std::to_string(index.num_sequences) +
                       " sequences; the two must be equal");
   }
-  if (checked_read(name, [&] { return document_faults(index.documents, n); }) == 0) return;
+  if (document_faults(index.documents, n) == 0) return;
   std::int64_t i = 1;
-  while (entry(i) >= entry(i - 1)) ++i;
+  while (i < n && entry(i) >= entry(i - 1)) ++i;
   throw FormatError(name.text + ": document entry " + std::to_string(i) + " is " +
                     std::to_string(entry(i)) + " after " + std::to_string(entry(i - 1)) +
                     "; the document index ascends");
 }
 
+// All that can be wrong with an index; returns the bytes of tokens that it describes.
+std::int64_t check_index(const FileName& name, const Index& index) {
+  std::int64_t end = 0;
+  guarded(*index.file, [&] {
+    end = check_sequences(name, index);
+    check_documents(name, index);
+  });
+  return end;
+}
+
+// A repaired index stands at the same addresses, so it must be that of the same tokens.
+void recheck_index(const FileName& name, const Index& was, std::int64_t end) {
+  const Index index = read_header(name);
+  if (index.file != was.file || index.type != was.type ||
+      index.num_sequences != was.num_sequences || check_index(name, index) != end) {
+    throw FormatError(name.text +
+                      ": describes other tokens than when it was opened; open it again");
+  }
+}
+
 // Adds the loss mask. Its counts speak of documents, so they are no use where units are sequences.
 void add_loss_mask(TokenStore& store, const FileName& name, std::int64_t num_documents,
                    MegatronUnit unit) {
-  const MappedFile file = map_file(name);
+  const auto file = SharedFile::open(name, SharedFile::Kind::kIndex);
   const std::int64_t expected = store.num_tokens + 8 * num_documents;
-  if (file.size != expected) {
-    throw FormatError(name.text + ": " + std::to_string(file.size) + " bytes, expected " +
+  if (file->size() != expected) {
+    throw FormatError(name.text + ": " + std::to_string(file->size()) + " bytes, expected " +
                       std::to_string(expected) + ": one for each of " +
                       std::to_string(store.num_tokens) + " tokens and eight for each of " +
                       std::to_string(num_documents) + " documents");
   }
-  store.owners.push_back(file.data);
-  store.loss_mask = reinterpret_cast<const std::uint8_t*>(file.data.get());
+  store.loss_file = file;
+  store.loss_mask = reinterpret_cast<const std::uint8_t*>(file->data());
   if (unit == MegatronUnit::kSequences) return;
-  store.effective = file.data.get() + store.num_tokens;
-  for (std::int64_t i = 0; i < num_documents; ++i) {
-    const auto count = load<std::int64_t>(store.effective + 8 * i);
-    const std::int64_t most = std::max<std::int64_t>(store.documents[i].length - 1, 0);
-    if (count < 0 || count > most) {
-      throw FormatError(name.text + ": document " + std::to_string(i) + " counts " +
-                        std::to_string(count) + " effective tokens, expected 0 to " +
-                        std::to_string(most));
+  store.effective = file->data() + store.num_tokens;
+  guarded(*file, [&] {
+    for (std::int64_t i = 0; i < num_documents; ++i) {
+      const auto count = load<std::int64_t>(store.effective + 8 * i);
+      const std::int64_t most = std::max<std::int64_t>(store.documents[i].length - 1, 0);
+      if (count < 0 || count > most) {
+        throw FormatError(name.text + ": document " + std::to_string(i) + " counts " +
+                          std::to_string(count) + " effective tokens, expected 0 to " +
+                          std::to_string(most));
+      }
     }
-  }
+  });
 }
 
 }  // namespace
@@ -218,22 +239,18 @@ TokenStore open_megatron(const FileName& bin, const FileName& idx,
                          std::optional<TokenType> declared) {
   const Index index = read_header(idx);
   check_declared(idx, index.type, declared);
-  const MappedFile tokens = map_file(bin);
-  const std::int64_t end = check_sequences(idx, index);
-  if (end != tokens.size) {
-    throw FormatError(bin.text + ": " + std::to_string(tokens.size) + " bytes, but " + idx.text +
+  const auto tokens = SharedFile::open(bin, SharedFile::Kind::kTokens);
+  const std::int64_t end = check_index(idx, index);
+  if (end != tokens->size()) {
+    throw FormatError(bin.text + ": " + std::to_string(tokens->size()) + " bytes, but " + idx.text +
                       " describes " + std::to_string(end) +
                       "; one of the two is truncated or belongs to another file");
   }
-  check_documents(idx, index);
 
   const std::size_t size = item_size(index.type);
-  TokenStore store;
-  store.name = bin.text;
-  store.owners = {tokens.data, index.file.data};
-  store.values = tokens.data.get();
-  store.type = index.type;
-  store.num_tokens = end / static_cast<std::int64_t>(size);
+  TokenStore store = store_of(bin, tokens, 0, index.type);
+  store.index_file = index.file;
+  store.check_index = [idx, index, end] { recheck_index(idx, index, end); };
   store.documents =
       unit == MegatronUnit::kSequences
           ? Extents::megatron(index.num_sequences, index.lengths, index.pointers, size)

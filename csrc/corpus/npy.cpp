@@ -1,5 +1,7 @@
 // numpy's .npy: "\x93NUMPY", u8 major, u8 minor, the header's length (u16 in version 1, else u32),
 // the header (text of a Python dict with the keys descr, fortran_order and shape), the values.
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <optional>
@@ -15,6 +17,7 @@ namespace brimful {
 namespace {
 
 constexpr std::string_view kMagic = "\x93NUMPY";
+constexpr std::uint32_t kMaxHeader = 1 << 20;
 
 struct Header {
   std::string descr;
@@ -152,30 +155,36 @@ TokenType token_type(const FileName& name, const std::string& descr) {
 }  // namespace
 
 NpyFile open_npy(const FileName& name, std::optional<TokenType> declared) {
-  const MappedFile file = map_file(name);
-  const std::byte* data = file.data.get();
-  if (file.size < 10 || std::memcmp(data, kMagic.data(), kMagic.size()) != 0) {
+  const auto file = SharedFile::open(name, SharedFile::Kind::kTokens);
+  std::array<unsigned char, 12> head{};
+  file->read(0, std::min<std::int64_t>(file->size(), head.size()), head.data());
+  if (file->size() < 10 || std::memcmp(head.data(), kMagic.data(), kMagic.size()) != 0) {
     throw FormatError(name.text +
                       ": does not begin with \\x93NUMPY; not an .npy file (a headerless "
                       "file is read with format=\"raw\" and a dtype)");
   }
-  const auto major = static_cast<int>(data[6]);
-  const auto minor = static_cast<int>(data[7]);
+  const auto major = static_cast<int>(head[6]);
+  const auto minor = static_cast<int>(head[7]);
   if (major < 1 || major > 3 || minor != 0) {
     throw FormatError(name.text + ": .npy version " + std::to_string(major) + "." +
                       std::to_string(minor) + "; expected 1.0, 2.0 or 3.0");
   }
   const std::int64_t text_begin = major == 1 ? 10 : 12;
   std::uint32_t text_size = 0;
-  if (file.size >= text_begin) std::memcpy(&text_size, data + 8, major == 1 ? 2 : 4);
+  std::memcpy(&text_size, head.data() + 8, major == 1 ? 2 : 4);
   const std::int64_t begin = text_begin + text_size;
-  if (begin > file.size) {
-    throw FormatError(name.text + ": " + std::to_string(file.size) +
+  if (begin > file->size()) {
+    throw FormatError(name.text + ": " + std::to_string(file->size()) +
                       " bytes, but the header alone should have " + std::to_string(begin) +
                       "; the file is truncated");
   }
-  const Header header =
-      HeaderParser(name, {reinterpret_cast<const char*>(data) + text_begin, text_size}).parse();
+  if (text_size > kMaxHeader) {
+    throw FormatError(name.text + ": a header of " + std::to_string(text_size) +
+                      " bytes; one of a plain array has a hundred or so");
+  }
+  std::string text(text_size, '\0');
+  file->read(text_begin, text_size, text.data());
+  const Header header = HeaderParser(name, text).parse();
   const TokenType type = token_type(name, header.descr);
   check_declared(name, type, declared);
   const std::vector<std::int64_t>& shape = header.shape;
@@ -197,18 +206,13 @@ NpyFile open_npy(const FileName& name, std::optional<TokenType> declared) {
   std::int64_t bytes = 0;
   const auto size = static_cast<std::int64_t>(item_size(type));
   if (__builtin_mul_overflow(rows, columns, &bytes) ||
-      __builtin_mul_overflow(bytes, size, &bytes) || bytes != file.size - begin) {
-    throw FormatError(name.text + ": " + std::to_string(file.size - begin) +
+      __builtin_mul_overflow(bytes, size, &bytes) || bytes != file->size() - begin) {
+    throw FormatError(name.text + ": " + std::to_string(file->size() - begin) +
                       " bytes of values, but " + std::to_string(rows) + " x " +
                       std::to_string(columns) + " of " + std::string(type_name(type)) +
                       " were promised");
   }
-  TokenStore store;
-  store.name = name.text;
-  store.owners = {file.data};
-  store.values = data + begin;
-  store.type = type;
-  store.num_tokens = bytes / size;
+  TokenStore store = store_of(name, file, begin, type);
   store.documents = Extents::uniform(!matrix && columns == 0 ? 0 : rows, columns);
   return {std::move(store), matrix};
 }

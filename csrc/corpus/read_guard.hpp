@@ -23,7 +23,15 @@ class ReadGuard {
   ReadGuard* outer_;
 };
 
-[[noreturn]] void throw_read_error(const std::string& file);
+// After a guarded read of a store failed: the error of the file that the read was of, as
+// SharedFile::fail(). Where the address tells nothing, `at` is the token that was read.
+[[noreturn]] void throw_read_error(const TokenStore& store, std::int64_t at = 0);
+
+// The same for one file.
+[[noreturn]] void throw_read_error(SharedFile& file);
+
+// The same for the index of a source, or the row map that it may have.
+[[noreturn]] void throw_read_error(const Source& source);
 
 // Calls body(); false when a read inside it failed. The body must not own anything: a failed read
 // jumps out of it without destructors, and what it wrote to plain variables may be lost. Not

@@ -11,7 +11,7 @@ namespace {
 
 template <class Body>
 void guarded(const TokenStore& store, const Body& body) {
-  if (!read_guarded(body)) throw_read_error(store.name);
+  if (!read_guarded(body)) throw_read_error(store);
 }
 
 void check_range(const TokenStore& store, std::int64_t first, std::int64_t count,
@@ -31,6 +31,7 @@ std::size_t place(const TokenStore& store, std::int64_t begin, std::int64_t coun
     size = store.documents.num_tokens();
   });
   check_range(store, begin, count, size);
+  check_range(store, first + begin, count, store.num_tokens);  // an index may have changed
   return static_cast<std::size_t>(first + begin);
 }
 
@@ -40,9 +41,8 @@ void read_tokens(const TokenStore& store, std::int64_t begin, std::int64_t count
   const std::size_t at = place(store, begin, count);
   if (count == 0) return;  // there may be no address to copy from
   const std::size_t size = item_size(store.type);
-  guarded(store, [&] {
-    std::memcpy(out, store.values + at * size, static_cast<std::size_t>(count) * size);
-  });
+  const TokenView view = view_tokens(store, static_cast<std::int64_t>(at));
+  guarded(store, [&] { std::memcpy(out, view.data, static_cast<std::size_t>(count) * size); });
 }
 
 void read_loss_mask(const TokenStore& store, std::int64_t begin, std::int64_t count,

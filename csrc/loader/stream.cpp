@@ -9,15 +9,17 @@ namespace brimful {
 // Makes batches from the plan. The dealer is used under the prefetcher's claims, one at a time.
 class Stream::Maker : public Producer {
  public:
-  Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor)
+  Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
+        ReadConfig read)
       : layout_(std::move(layout)),
+        read_(read),
         dealer_(std::move(plan), geometry, cursor),
         epoch_(dealer_.epoch()) {}
 
   std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
   std::optional<BatchSpec> claim() override { return dealer_.next(); }
   BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
-    return brimful::fill(spec, layout_, slot);
+    return brimful::fill(spec, layout_, read_, slot);
   }
 
   const Layout& layout() const { return layout_; }
@@ -26,13 +28,14 @@ class Stream::Maker : public Producer {
 
  private:
   Layout layout_;
+  ReadConfig read_;
   Dealer dealer_;
   std::int64_t epoch_;
 };
 
 Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-               PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
-    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor)),
+               ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
+    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor, read)),
       ledger_(std::move(ledger)),
       cursor_(cursor),
       prefetcher_(maker_, prefetch) {}

@@ -11,6 +11,7 @@
 #include <optional>
 
 #include "batch/layout.hpp"
+#include "corpus/token_reader.hpp"
 #include "loader/ledger.hpp"
 #include "loader/prefetcher.hpp"
 #include "plan/dealer.hpp"
@@ -20,7 +21,7 @@ namespace brimful {
 class Stream {
  public:
   Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-         PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger);
+         ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger);
 
   // As Prefetcher::next().
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});

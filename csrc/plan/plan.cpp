@@ -146,10 +146,8 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
       lengths[i] = refs[i].extent.length;
     }
   });
-  if (!read) {
-    const int source = corpus_->source_of(documents[at]);
-    throw_read_error("the index of source '" + corpus_->source(source).name + "'");
-  }
+  if (!read) corpus_->throw_unreadable_index(documents[at]);
+  corpus_->check_indices(refs);
 
   const Packing packed = pack(lengths, config_.seq_len, config_.packing);
   std::vector<std::int64_t> order = delivery_order(packed, config_, epoch, w);
@@ -223,7 +221,7 @@ std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin) 
       effective += labels_of(window, i);
     }
   });
-  if (!read) throw_read_error(window.refs[at].store->name);
+  if (!read) throw_read_error(*window.refs[at].store);
   return effective;
 }
 

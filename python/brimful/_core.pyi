@@ -27,6 +27,7 @@ __all__: list[str] = [
     "PlanError",
     "PrefetchConfig",
     "PrefetchCounters",
+    "ReadConfig",
     "ReadError",
     "RingExhausted",
     "Source",
@@ -62,6 +63,7 @@ __all__: list[str] = [
     "scatter_tokens",
     "settled",
     "unit_histogram",
+    "with_cached_offsets",
     "with_offsets",
 ]
 
@@ -141,9 +143,12 @@ class Corpus:
     def document(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> numpy.ndarray: ...
     def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
     def lengths_hash(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def renew_files(self) -> bool: ...
     def source_documents(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
     def source_name(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> str: ...
     def source_tokens(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    @property
+    def file_counts(self) -> tuple[int, int]: ...
     @property
     def num_documents(self) -> int: ...
     @property
@@ -344,6 +349,9 @@ class Layout:
         quarantine: bool,
     ) -> None: ...
 
+class ReadConfig:
+    def __init__(self, *, io: str) -> None: ...
+
 class PrefetchConfig:
     def __init__(
         self,
@@ -412,6 +420,7 @@ class Stream:
         layout: Layout,
         geometry: Geometry,
         cursor: Cursor,
+        read: ReadConfig,
         prefetch: PrefetchConfig,
         ledger: Ledger,
     ) -> None: ...
@@ -543,6 +552,13 @@ def unit_histogram(
     capacity: typing.SupportsInt | typing.SupportsIndex,
     options: PackOptions,
 ) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]: ...
+def with_cached_offsets(
+    store: TokenStore,
+    path: typing.Any,
+    begin: typing.SupportsInt | typing.SupportsIndex,
+    count: typing.SupportsInt | typing.SupportsIndex,
+    hash: typing.SupportsInt | typing.SupportsIndex,
+) -> TokenStore: ...
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...

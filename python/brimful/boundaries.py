@@ -82,7 +82,7 @@ def cut_file(
     for cache in _cache_files(path, boundary):
         digest = _digest([_identity(path, cache), *facts])
         with contextlib.suppress(OSError, FormatError):
-            return _core.with_offsets(store, _read(cache, digest))
+            return _cut_by(cache, digest, store)
     offsets = _find(store, boundary)
     after = path.stat()
     if (after.st_size, after.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
@@ -91,7 +91,7 @@ def cut_file(
         digest = _digest([_identity(path, cache), *facts])
         with contextlib.suppress(OSError, FormatError):
             _write(cache, digest, offsets)
-            return _core.with_offsets(store, _read(cache, digest))
+            return _cut_by(cache, digest, store)
     return _core.with_offsets(store, offsets)
 
 
@@ -117,19 +117,16 @@ def _digest(facts: list[str | int]) -> bytes:
     return hashlib.sha256(json.dumps(facts).encode()).digest()
 
 
-def _read(cache: Path, digest: bytes) -> npt.NDArray[np.int64]:
+def _cut_by(cache: Path, digest: bytes, store: _core.TokenStore) -> _core.TokenStore:
+    """The store with the offsets of a cache file, which is read in place."""
     with cache.open("rb") as file:
         header = file.read(_HEADER.size)
     if len(header) != _HEADER.size:
         raise FormatError(f"{cache}: truncated")
     magic, found, count, checksum = _HEADER.unpack(header)
-    size = cache.stat().st_size
-    if magic != _MAGIC or found != digest or count < 1 or size != _HEADER.size + 8 * count:
+    if magic != _MAGIC or found != digest:
         raise FormatError(f"{cache}: belongs to another file, or to an earlier state of it")
-    offsets = np.memmap(cache, np.int64, "r", _HEADER.size, (count,)).view(np.ndarray)
-    if _core.hash_words(offsets) != checksum:
-        raise FormatError(f"{cache}: damaged")
-    return offsets
+    return _core.with_cached_offsets(store, cache, _HEADER.size, count, checksum)
 
 
 def _write(cache: Path, digest: bytes, offsets: npt.NDArray[np.int64]) -> None:

@@ -65,6 +65,8 @@ class LoaderConfig:
         positions: "restart" at 0 for every piece, or "continue" from its place in the document.
         rank, world_size: data-parallel coordinates.
         pin_memory: batches in page-locked memory, where torch has an accelerator.
+        io: "mmap" copies tokens out of mapped files; "pread" reads them, which serves better on
+            network file systems. The tokens are the same.
         timeout: seconds that `next()` waits for a batch; 0 waits for ever.
         vocab_size: tokens outside `[0, vocab_size)` are bad; None looks for negative ones only.
         bad_documents: what becomes of a document with bad tokens, or without a label because all
@@ -95,6 +97,7 @@ class LoaderConfig:
     rank: int = 0
     world_size: int = 1
     pin_memory: bool = False
+    io: str = "mmap"
     timeout: float = 0
     vocab_size: int | None = None
     bad_documents: str = "skip"
@@ -123,6 +126,7 @@ class LoaderConfig:
         _check_choice("layout", self.layout, ("rows", "varlen"))
         _check_choice("tail", self.tail, (None, "keep", "drop"))
         _check_choice("balance", self.balance, (None, "attention"))
+        _check_choice("io", self.io, ("mmap", "pread"))
         _check_choice("positions", self.positions, ("restart", "continue"))
         _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
         if self.layout == "rows" and self.tail == "drop":

@@ -105,6 +105,7 @@ class DataLoader:
         self._plan = native.make_plan(self.corpus, config)
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
+        self._read = native.make_read(config)
         self._prefetch = native.make_prefetch(config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
@@ -128,6 +129,7 @@ class DataLoader:
     # Iteration
 
     def __iter__(self) -> LoaderIterator:
+        self._renew_files()
         begin = self._place.next_cursor()
         if self._place.loaded and begin is not self._place.pending:
             warnings.warn(
@@ -136,7 +138,13 @@ class DataLoader:
                 stacklevel=2,
             )
         stream = _core.Stream(
-            self._plan, self._layout, self._geometry, begin, self._prefetch, self._ledger
+            self._plan,
+            self._layout,
+            self._geometry,
+            begin,
+            self._read,
+            self._prefetch,
+            self._ledger,
         )
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
         iterator = LoaderIterator(self, stream)
@@ -231,7 +239,9 @@ class DataLoader:
         Raises:
             StateError: for a state of another corpus, other settings or another global batch, with
                 the fields that differ; nothing is changed then.
+            ReadError: a file that failed earlier is not repaired yet.
         """
+        self._renew_files()
         resumed = resume(
             state,
             plan=self._plan,
@@ -251,6 +261,12 @@ class DataLoader:
             self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
         self._place.load(resumed.cursor)
 
+    def _renew_files(self) -> None:
+        """Takes files that were repaired after a ReadError; what was read of them is forgotten."""
+        if self.corpus._native.renew_files():
+            self._lengths.clear()
+            self.__dict__.pop("_fingerprint_cache", None)
+
     def _fingerprint(self) -> dict[str, Any]:
         if not hasattr(self, "_fingerprint_cache"):
             self._fingerprint_cache = state_module.fingerprint(self.corpus, self.config)
@@ -264,7 +280,7 @@ class DataLoader:
         for stream in self._live:
             for name in SECONDS_FIELDS:
                 seconds[name] += getattr(stream.counters, name)
-        stats = gather(self._ledger.counts(), seconds, self.corpus.sources)
+        stats = gather(self._ledger.counts(), seconds, self.corpus)
         if not lap:
             return stats
         since = stats if self._lap is None else stats.since(self._lap)

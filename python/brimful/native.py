@@ -51,6 +51,11 @@ def make_layout(config: LoaderConfig) -> _core.Layout:
     )
 
 
+def make_read(config: LoaderConfig) -> _core.ReadConfig:
+    """Where the bytes of tokens come from."""
+    return _core.ReadConfig(io=config.io)
+
+
 def make_prefetch(config: LoaderConfig) -> _core.PrefetchConfig:
     """The threads and the memory they fill."""
     return _core.PrefetchConfig(

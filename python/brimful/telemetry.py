@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from brimful import _core
+from brimful.corpus import Corpus
 from brimful.wording import counted
 
 
@@ -71,6 +71,10 @@ class Stats:
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
         backpressure_seconds: time workers waited for a free slot, summed over threads.
         plan_seconds, fill_seconds: time workers spent planning and filling, summed over threads.
+        file_opens: token files and what lies beside them, each opened once for all loaders of the
+            process.
+        file_reopens: how often one of them was opened again: many files take turns, and after an
+            error a repaired one is taken in.
         starvation_seconds: device time spent waiting for data; None without a device.
         exposure: source -> {"documents", "tokens"} delivered, over all ranks since step 0.
         dropped: source -> {"documents", "tokens"} dropped, over all ranks since step 0.
@@ -99,6 +103,8 @@ class Stats:
     backpressure_seconds: float
     plan_seconds: float
     fill_seconds: float
+    file_opens: int
+    file_reopens: int
     starvation_seconds: float | None
     exposure: dict[str, dict[str, int]]
     dropped: dict[str, dict[str, int]]
@@ -165,7 +171,16 @@ SECONDS_FIELDS = (
     "plan_seconds",
     "fill_seconds",
 )
-_ADDITIVE = ("batches", "steps", "bad_documents", "bad_tokens", *TALLY_FIELDS, *SECONDS_FIELDS)
+_ADDITIVE = (
+    "batches",
+    "steps",
+    "bad_documents",
+    "bad_tokens",
+    "file_opens",
+    "file_reopens",
+    *TALLY_FIELDS,
+    *SECONDS_FIELDS,
+)
 
 
 def utilization(tokens: int, slots: int) -> float | None:
@@ -173,12 +188,13 @@ def utilization(tokens: int, slots: int) -> float | None:
     return tokens / slots if slots else None
 
 
-def gather(counts: _core.Counts, seconds: dict[str, float], sources: Sequence[str]) -> Stats:
+def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> Stats:
     """The figures of a loader from what its core counted; `seconds` by `SECONDS_FIELDS`."""
     rank, everyone = counts.rank, counts.all_ranks
     figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
     figures |= seconds
-    by_source = dict(zip(sources, counts.exposure, strict=True))
+    opens, reopens = corpus._native.file_counts
+    by_source = dict(zip(corpus.sources, counts.exposure, strict=True))
     return Stats(
         batches=counts.batches,
         utilization=utilization(rank.tokens, rank.slots),
@@ -186,6 +202,8 @@ def gather(counts: _core.Counts, seconds: dict[str, float], sources: Sequence[st
         imbalance=counts.imbalance / counts.steps if counts.steps else None,
         bad_documents=counts.bad_documents,
         bad_tokens=counts.bad_tokens,
+        file_opens=opens,
+        file_reopens=reopens,
         starvation_seconds=None,
         exposure={name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()},
         dropped={name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()},

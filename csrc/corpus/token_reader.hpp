@@ -1,0 +1,73 @@
+// Where the bytes of a batch come from while it is filled: in place from mapped files, or by reads
+// into memory of its own. One reader a batch and thread. Tokens stay valid until tokens() is called
+// again, a loss mask until the second call of loss_mask() from there.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "corpus/corpus.hpp"
+
+namespace brimful {
+
+enum class Io : std::uint8_t { kMmap, kPread };
+std::optional<Io> parse_io(std::string_view name);
+
+struct ReadConfig {
+  Io io = Io::kMmap;
+};
+
+class TokenReader {
+ public:
+  explicit TokenReader(const ReadConfig& config) : config_(config) {}
+
+  // Tokens first, ..., first + count - 1 of a store, as they are stored.
+  const std::byte* tokens(const TokenStore& store, std::int64_t first, std::int64_t count);
+  // Their loss mask; null where the store has none.
+  const std::uint8_t* loss_mask(const TokenStore& store, std::int64_t first, std::int64_t count);
+
+  // Call when a piece has been copied. Behind the end of a file that was cut, the rest of the page
+  // reads as zeros and raises no signal, so a file whose last token may be such is to be looked at.
+  void copied(const TokenStore& store, std::int64_t first, std::int64_t count,
+              std::int64_t last_token);
+  // Call when a batch has been copied: looks whether these files are what they were, and others of
+  // the batch, as many as take about a hundredth of this thread's time. `piece_at(i)` gives store,
+  // first token and length of piece i < count; a tail has no store.
+  template <class PieceAt>
+  void check_files(std::size_t count, const PieceAt& piece_at);
+
+ private:
+  struct Read {  // tokens of a file to be looked at
+    const TokenStore* store;
+    std::int64_t first;
+    std::int64_t end;
+  };
+  static std::size_t checks_due();
+  void note(const TokenStore& store, std::int64_t first, std::int64_t count);
+  void check_noted();
+
+  ReadConfig config_;
+  std::shared_ptr<SharedFile> on_demand_;  // the file that `map_` is of
+  std::shared_ptr<const std::byte> map_;
+  std::vector<Read> noted_;
+  std::vector<std::byte> tokens_;
+  std::array<std::vector<std::uint8_t>, 2> masks_;  // in turn
+};
+
+template <class PieceAt>
+void TokenReader::check_files(std::size_t count, const PieceAt& piece_at) {
+  static thread_local std::size_t turn = 0;  // not always the first piece of a batch
+  for (std::size_t due = std::min(checks_due(), count); due > 0; --due) {
+    const auto [store, first, length] = piece_at(turn++ % count);
+    if (store != nullptr) note(*store, first, length);
+  }
+  check_noted();
+}
+
+}  // namespace brimful
