@@ -143,7 +143,7 @@ TokenStore cut(const TokenStore& store, const py::array_t<std::int64_t>& offsets
 TokenStore cut_by_cache(const TokenStore& store, const py::object& path, std::int64_t begin,
                         std::uint64_t entries, std::uint64_t hash) {
   const FileName name = file_name(path);
-  const py::gil_scoped_release nogil;
+  const ReleasedGil nogil;
   return with_cached_offsets(store, name, begin, entries, hash);
 }
 
@@ -264,7 +264,7 @@ void bind_corpus(py::module_& m) {
       .def("source_tokens",
            [](const Corpus& c, int s) { return c.source_tokens(checked_source(c, s)); })
       .def("document", &document)
-      .def("renew_files", &Corpus::renew_files, py::call_guard<py::gil_scoped_release>())
+      .def("renew_files", &Corpus::renew_files, py::call_guard<ReleasedGil>())
       .def_property_readonly("file_counts",
                              [](const Corpus& c) {
                                const auto counts = c.file_counts();

@@ -556,7 +556,7 @@ def with_cached_offsets(
     store: TokenStore,
     path: typing.Any,
     begin: typing.SupportsInt | typing.SupportsIndex,
-    count: typing.SupportsInt | typing.SupportsIndex,
+    entries: typing.SupportsInt | typing.SupportsIndex,
     hash: typing.SupportsInt | typing.SupportsIndex,
 ) -> TokenStore: ...
 def with_offsets(
