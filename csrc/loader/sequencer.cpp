@@ -39,11 +39,11 @@ bool Sequencer::wait_for(std::chrono::nanoseconds slice) {
 
 std::optional<Delivered> Sequencer::take() {
   const std::lock_guard lock(mutex_);
-  if (closed_) throw Error("this iterator is closed; make a new one");
   if (next_ >= end_) {
     if (error_) std::rethrow_exception(error_);
     return std::nullopt;
   }
+  if (closed_) throw Error("this iterator is closed; make a new one");
   return std::exchange(place(next_++), std::nullopt);
 }
 

@@ -36,7 +36,7 @@ class Sequencer {
   // No batch comes out from this ticket on; `error` does, or nothing if it is null. The smallest
   // ticket counts: those before it are claimed already, and come out.
   void end(std::int64_t ticket, std::exception_ptr error);
-  // Lets go of every batch inside; from now on take() throws Error.
+  // Lets go of every batch inside; from now on take() throws Error, or is at the end as before.
   void close();
 
   // Waits at most `slice` (or less, or not at all) and says whether take() may be called.

@@ -86,11 +86,22 @@ void drop_while_closing(int workers, unsigned seed) {
   }
 }
 
+// Whoever came to the end is still there after close(), which an interrupt may repeat.
+void close_at_the_end(int workers) {
+  auto producer = std::make_shared<NumberedProducer>(5, kWords);
+  Prefetcher prefetcher(producer, {.num_workers = workers, .depth = 2});
+  for (std::int64_t number = 0; number < 5; ++number) take(prefetcher, producer, number);
+  expect_end(prefetcher);
+  prefetcher.close();
+  expect_end(prefetcher);
+}
+
 }  // namespace
 
 int main() {
   end_if_hung();
   for (const int workers : {0, 1, 2, 16}) {
+    close_at_the_end(workers);
     for (unsigned seed = 0; seed < 100; ++seed) {
       leave_at_random(workers, seed);
       if (seed % 5 == 0) drop_while_closing(workers, seed);
