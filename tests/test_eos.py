@@ -248,21 +248,22 @@ def test_with_no_place_to_write_nothing_is_kept_and_nothing_fails(shard, home, s
 
 
 def refuse_writing_in(monkeypatch, *folders):
-    make = boundaries.tempfile.mkstemp
+    open_ = os.open
 
-    def refusing(*, dir, **arguments):
-        if Path(dir) in folders:
-            raise PermissionError(dir)
-        return make(dir=dir, **arguments)
+    def refusing(path, flags, *mode, **how):
+        if flags & os.O_ACCMODE != os.O_RDONLY and {Path(path), Path(path).parent} & {*folders}:
+            raise PermissionError(path)
+        return open_(path, flags, *mode, **how)
 
-    monkeypatch.setattr(boundaries.tempfile, "mkstemp", refusing)
+    monkeypatch.setattr(os, "open", refusing)
 
 
 def test_a_failed_write_leaves_no_temporary_file(shard, monkeypatch):
-    def fail(*_):
+    def fail(*_, **__):
         raise OSError("disk full")
 
-    monkeypatch.setattr(boundaries.os, "replace", fail)
+    monkeypatch.setattr(os, "link", fail)
+    monkeypatch.setattr(os, "replace", fail)
     assert open_shard(shard) == [2, 3, 1]
     assert [file.name for file in shard.parent.iterdir()] == ["a.bin"]
 

@@ -130,13 +130,35 @@ def _cut_by(cache: Path, digest: bytes, store: _core.TokenStore) -> _core.TokenS
 
 
 def _write(cache: Path, digest: bytes, offsets: npt.NDArray[np.int64]) -> None:
-    """Writes under a temporary name and renames, so that no reader ever sees half a file."""
+    """Names the file when it is whole, so that no reader ever sees half of one."""
     cache.parent.mkdir(parents=True, exist_ok=True)
+    header = _HEADER.pack(_MAGIC, digest, len(offsets), _core.hash_words(offsets))
+    try:
+        _write_nameless(cache, header, offsets)
+    except OSError:  # NFS, for one, has no files without a name
+        _write_renamed(cache, header, offsets)
+
+
+def _write_nameless(cache: Path, header: bytes, offsets: npt.NDArray[np.int64]) -> None:
+    """Leaves nothing behind when the process is killed."""
+    descriptor = os.open(cache.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(header)
+        offsets.tofile(file)
+        file.flush()
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(cache)  # of an earlier state of the token file, or damaged
+        with contextlib.suppress(FileExistsError):  # another process was faster
+            # With a directory given, which an absolute path ignores, the link is followed.
+            os.link(f"/proc/self/fd/{descriptor}", cache, src_dir_fd=descriptor)
+
+
+def _write_renamed(cache: Path, header: bytes, offsets: npt.NDArray[np.int64]) -> None:
     descriptor, name = tempfile.mkstemp(prefix=cache.name, suffix=".tmp", dir=cache.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o644)
-            file.write(_HEADER.pack(_MAGIC, digest, len(offsets), _core.hash_words(offsets)))
+            file.write(header)
             offsets.tofile(file)
         os.replace(name, cache)
     except BaseException:
