@@ -103,9 +103,8 @@ def test_a_document_is_a_read_only_view_that_keeps_its_memory_alive():
     ],
 )
 def test_weights_that_do_not_fit_are_refused(weights, words):
-    sources = [_core.Source("a", [make_store([1])]), _core.Source("b", [make_store([1])])]
     with pytest.raises(PlanError, match=words):
-        _core.Corpus(sources, weights)
+        _core.Mix(2, schedule=[(0, weights)])
 
 
 def test_an_empty_source_name_is_refused():

@@ -31,8 +31,9 @@ def mixed(sources: dict[str, Sequence[int]], **mix: Any) -> bf.Corpus:
     for name, lengths in sources.items():
         opened[name] = bf.open([document(first + i, n) for i, n in enumerate(lengths)])
         first += len(lengths)
-    if isinstance(mix.get("weights"), list):
-        mix["weights"] = dict(zip(sources, mix["weights"], strict=True))
+    weights = mix.get("weights")
+    if isinstance(weights, list) and weights and not isinstance(weights[0], tuple):
+        mix["weights"] = dict(zip(sources, weights, strict=True))
     return bf.mix(opened, **mix)
 
 

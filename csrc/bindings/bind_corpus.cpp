@@ -162,14 +162,9 @@ std::optional<py::array_t<std::int64_t>> rows(const py::object& self) {
   return py::array_t<std::int64_t>({map.count}, map.rows, self);
 }
 
-std::shared_ptr<Corpus> make_corpus(std::vector<Source> sources, std::vector<double> weights,
-                                    const std::string& unit, const std::string& when_dry) {
-  Mix mix{std::move(weights),
-          known<PlanError>(parse_weight_unit(unit), "unit", unit, "tokens or documents"),
-          known<PlanError>(parse_when_dry(when_dry), "when_dry", when_dry,
-                           "repeat, drop, stop or error")};
+std::shared_ptr<Corpus> make_corpus(std::vector<Source> sources) {
   const ReleasedGil nogil;
-  return std::make_shared<Corpus>(std::move(sources), std::move(mix));
+  return std::make_shared<Corpus>(std::move(sources));
 }
 
 py::array document(const py::object& self, std::int64_t i) {
@@ -249,8 +244,7 @@ void bind_corpus(py::module_& m) {
       .def_property_readonly("rows", &rows);
 
   py::class_<Corpus, std::shared_ptr<Corpus>>(m, "Corpus")
-      .def(py::init(&make_corpus), py::arg("sources"), py::arg("weights") = std::vector<double>{},
-           py::arg("unit") = "tokens", py::arg("when_dry") = "repeat")
+      .def(py::init(&make_corpus), py::arg("sources"))
       .def_property_readonly("num_documents", &Corpus::num_documents)
       .def_property_readonly("num_tokens", &Corpus::num_tokens)
       .def_property_readonly("num_sources", &Corpus::num_sources)

@@ -7,6 +7,7 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
@@ -19,20 +20,27 @@ namespace brimful {
 namespace py = pybind11;
 namespace {
 
+// A mix, and the epoch and window from which it holds.
+using MixRow = std::tuple<Mix, std::int64_t, std::int64_t>;
+
 std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq_len,
                                 const std::string& packing, const std::string& overlong,
                                 std::int64_t buffer, std::optional<std::int64_t> max_segments,
-                                std::int64_t window, bool shuffle, std::uint64_t seed,
-                                bool balance) {
+                                std::int64_t window, const std::string& shuffle,
+                                std::int64_t shuffle_block, std::uint64_t seed, bool balance,
+                                const std::vector<MixRow>& mixes) {
   const auto strategy = parse_strategy(packing);
   if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
   const auto rule = parse_overlong(overlong);
   if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
   PackOptions options{.strategy = *strategy, .overlong = *rule, .buffer = buffer};
   options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
+  const auto kind = parse_shuffle(shuffle);
+  if (!kind) throw PlanError("shuffle: no order is called '" + shuffle + "'");
+  PlanConfig config{seq_len, options, window, *kind, shuffle_block, seed, balance, {}};
+  for (const auto& [mix, epoch, from] : mixes) config.mixes.push_back({mix, epoch, from});
   const ReleasedGil nogil;
-  return std::make_shared<Plan>(std::move(corpus),
-                                PlanConfig{seq_len, options, window, shuffle, seed, balance});
+  return std::make_shared<Plan>(std::move(corpus), std::move(config));
 }
 
 std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, std::int64_t w) {
@@ -69,7 +77,8 @@ void bind_plan(py::module_& m) {
   py::class_<Plan, std::shared_ptr<Plan>>(m, "Plan")
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
            py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("max_segments"),
-           py::arg("window"), py::arg("shuffle"), py::arg("seed"), py::arg("balance"))
+           py::arg("window"), py::arg("shuffle"), py::arg("shuffle_block"), py::arg("seed"),
+           py::arg("balance"), py::arg("mixes"))
       .def(
           "epoch_draws",
           [](const Plan& p, std::int64_t epoch) { return p.sampler().epoch_draws(epoch); },
@@ -103,7 +112,10 @@ void bind_plan(py::module_& m) {
 
   m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
         py::call_guard<ReleasedGil>());
-  m.def("check_cursor", &check, py::arg("plan"), py::arg("cursor"), py::call_guard<ReleasedGil>());
+  m.def("check_cursor", py::overload_cast<const Plan&, const Cursor&>(&check), py::arg("plan"),
+        py::arg("cursor"), py::call_guard<ReleasedGil>());
+  m.def("untouched_window", &untouched_window, py::arg("plan"), py::arg("cursor"),
+        py::arg("bins_per_step"), py::call_guard<ReleasedGil>());
   m.def("settled", &settled, py::arg("plan"), py::arg("cursor"), py::arg("bins_per_step"),
         py::call_guard<ReleasedGil>());
 

@@ -13,6 +13,7 @@ void bind_unpad(pybind11::module_& m);
 void bind_plan(pybind11::module_& m);
 void bind_optimal(pybind11::module_& m);
 void bind_loader(pybind11::module_& m);
+void bind_mix(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 
 }  // namespace brimful

@@ -4,6 +4,7 @@
 PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   m.doc() = "The native core of brimful. Private: use the names of the package brimful.";
   brimful::bind_errors(m);
+  brimful::bind_mix(m);
   brimful::bind_corpus(m);
   brimful::bind_transfer(m);
   brimful::bind_packer(m);

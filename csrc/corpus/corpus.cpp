@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -21,26 +20,6 @@ std::size_t part_of(const std::vector<std::int64_t>& starts, std::int64_t unit) 
   return static_cast<std::size_t>(std::upper_bound(starts.begin(), starts.end(), unit) -
                                   starts.begin()) -
          1;
-}
-
-void check_weights(const std::vector<double>& weights, std::size_t num_sources) {
-  if (weights.empty()) return;
-  if (weights.size() != num_sources) {
-    throw PlanError("weights: " + std::to_string(weights.size()) + " given for " +
-                    std::to_string(num_sources) + " sources; give one for each source");
-  }
-  double sum = 0;
-  for (std::size_t s = 0; s < weights.size(); ++s) {
-    if (!std::isfinite(weights[s]) || weights[s] < 0) {
-      throw PlanError("weights: source " + std::to_string(s) + " has weight " +
-                      std::to_string(weights[s]) + "; a weight is a finite number, 0 or greater");
-    }
-    sum += weights[s];
-  }
-  if (!(sum > 0) || !std::isfinite(sum)) {
-    throw PlanError("weights: they add up to " + std::to_string(sum) +
-                    "; at least one must be greater than 0, and the sum finite");
-  }
 }
 
 [[noreturn]] void throw_index_error(const TokenStore& store, std::int64_t unit,
@@ -64,23 +43,7 @@ TokenView view_tokens(const TokenStore& store, std::int64_t first) {
   return {data, std::move(all)};
 }
 
-std::optional<WeightUnit> parse_weight_unit(std::string_view name) {
-  if (name == "tokens") return WeightUnit::kTokens;
-  if (name == "documents") return WeightUnit::kDocuments;
-  return std::nullopt;
-}
-
-std::optional<WhenDry> parse_when_dry(std::string_view name) {
-  if (name == "repeat") return WhenDry::kRepeat;
-  if (name == "drop") return WhenDry::kDrop;
-  if (name == "stop") return WhenDry::kStop;
-  if (name == "error") return WhenDry::kError;
-  return std::nullopt;
-}
-
-Corpus::Corpus(std::vector<Source> sources, Mix mix)
-    : sources_(std::move(sources)), mix_(std::move(mix)), source_starts_{0} {
-  check_weights(mix_.weights, sources_.size());
+Corpus::Corpus(std::vector<Source> sources) : sources_(std::move(sources)), source_starts_{0} {
   for (const Source& source : sources_) {
     if (source.name.empty()) {
       throw PlanError("source " + std::to_string(source_tokens_.size()) +

@@ -8,10 +8,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "core/types.hpp"
@@ -115,19 +113,6 @@ struct Source {
   RowMap rows;  // rows.rows == nullptr: as stored
 };
 
-enum class WeightUnit : std::uint8_t { kTokens, kDocuments };
-enum class WhenDry : std::uint8_t { kRepeat, kDrop, kStop, kError };
-
-std::optional<WeightUnit> parse_weight_unit(std::string_view name);
-std::optional<WhenDry> parse_when_dry(std::string_view name);
-
-// How the sources are mixed. No weights: by document count, every document once an epoch.
-struct Mix {
-  std::vector<double> weights;  // one a source, or empty
-  WeightUnit unit = WeightUnit::kTokens;
-  WhenDry when_dry = WhenDry::kRepeat;
-};
-
 struct DocumentRef {
   const TokenStore* store;
   std::int64_t local;  // unit in the store
@@ -136,14 +121,13 @@ struct DocumentRef {
 
 class Corpus {
  public:
-  // Throws FormatError for a row map out of range, PlanError for weights that do not fit.
-  Corpus(std::vector<Source> sources, Mix mix);
+  // Throws FormatError for a row map out of range, PlanError for a source without a name.
+  explicit Corpus(std::vector<Source> sources);
 
   std::int64_t num_documents() const { return source_starts_.back(); }
   std::int64_t num_tokens() const { return num_tokens_; }
   int num_sources() const { return static_cast<int>(sources_.size()); }
   const Source& source(int s) const { return sources_[static_cast<std::size_t>(s)]; }
-  const Mix& mix() const { return mix_; }
 
   // First document of source s; s == num_sources() gives the end.
   std::int64_t source_start(int s) const { return source_starts_[static_cast<std::size_t>(s)]; }
@@ -185,7 +169,6 @@ class Corpus {
   static std::int64_t mapped_tokens(const Source& source, const std::vector<std::int64_t>& starts);
 
   std::vector<Source> sources_;
-  Mix mix_;
   std::vector<std::int64_t> source_starts_;              // [sources + 1]
   std::vector<std::vector<std::int64_t>> store_starts_;  // per source, in units: [stores + 1]
   std::vector<std::int64_t> source_tokens_;

@@ -107,6 +107,17 @@ std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cur
   return batches + (geometry.drop_last ? 0 : ceil_div(bins % per_step, per_batch));
 }
 
+Cursor untouched_window(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step) {
+  check(plan, cursor);
+  Cursor at{.epoch = cursor.epoch, .window = cursor.window};
+  std::int64_t taken = cursor.bin + (cursor.step_bins > 0 ? bins_per_step : 0);
+  while (taken > 0 && at.window < plan.num_windows(at.epoch)) {
+    taken -= plan.window(at.epoch, at.window++).packing.num_bins();
+  }
+  if (at.window > 0 && at.window == plan.num_windows(at.epoch)) return {.epoch = at.epoch + 1};
+  return at;
+}
+
 Cursor settled(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step) {
   check(plan, cursor);
   Cursor at = cursor;

@@ -42,6 +42,10 @@ void check(const Plan& plan, const Cursor& cursor);
 // Batches of any one rank from `cursor` to the end of its epoch. Packs lengths, reads no tokens.
 std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor);
 
+// The first window at or behind a place from which no step that has begun takes bins, as a cursor:
+// there the mix may change. Steps are of `bins_per_step` bins.
+Cursor untouched_window(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step);
+
 // The same place as a cursor at the start of a step, for a change of the global batch from
 // `bins_per_step` bins.
 Cursor settled(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step);

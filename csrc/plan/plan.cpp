@@ -20,7 +20,7 @@ enum KeyTag : std::uint64_t { kBinKey = 11 };
 std::vector<std::int64_t> delivery_order(const Packing& packing, const PlanConfig& config,
                                          std::int64_t epoch, std::int64_t w) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(packing.num_bins()));
-  if (config.shuffle) {
+  if (config.shuffle != Shuffle::kNone) {
     const std::uint64_t key = derive_key(config.seed, kBinKey, epoch, w);
     for (std::size_t p = 0; p < order.size(); ++p) {
       order[p] = static_cast<std::int64_t>(permute(p, order.size(), key));
@@ -103,14 +103,69 @@ void refuse_overlong(const Corpus& corpus, std::int64_t seq_len) {
   }
 }
 
+// Whether draws of this mix depend on how many tokens its documents deliver.
+bool counts_tokens(const Mix& mix) {
+  const bool by_tokens = !mix.schedule.empty() && mix.unit == WeightUnit::kTokens;
+  return by_tokens || mix.schedule.size() > 1 || mix.epoch_tokens > 0;
+}
+
+// Tokens of each source that are left when the overlong rule has taken its own, [sources].
+std::vector<std::int64_t> deliverable_tokens(const Corpus& corpus, const PlanConfig& config) {
+  std::vector<std::int64_t> tokens;
+  for (int s = 0; s < corpus.num_sources(); ++s) tokens.push_back(corpus.source_tokens(s));
+  const Overlong rule = config.packing.overlong;
+  const bool takes = config.packing.strategy != Strategy::kConcat &&
+                     (rule == Overlong::kTruncate || rule == Overlong::kDrop);
+  const bool asked = std::any_of(config.mixes.begin(), config.mixes.end(),
+                                 [](const auto& from) { return counts_tokens(from.mix); });
+  if (!takes || !asked) return tokens;
+  std::vector<std::int64_t> lengths(1 << 14);
+  for (int s = 0; s < corpus.num_sources(); ++s) {
+    for (std::int64_t first = corpus.source_start(s); first < corpus.source_start(s + 1);) {
+      const auto count =
+          std::min(static_cast<std::int64_t>(lengths.size()), corpus.source_start(s + 1) - first);
+      corpus.lengths(first, count, lengths.data());
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t excess = lengths[static_cast<std::size_t>(i)] - config.seq_len;
+        if (excess <= 0) continue;
+        tokens[static_cast<std::size_t>(s)] -=
+            rule == Overlong::kDrop ? lengths[static_cast<std::size_t>(i)] : excess;
+      }
+      first += count;
+    }
+  }
+  return tokens;
+}
+
+Sampler make_sampler(const Corpus& corpus, const PlanConfig& config) {
+  if (config.window < 1) {
+    throw PlanError("window is " + std::to_string(config.window) +
+                    " documents; at least 1 document must be packed at a time");
+  }
+  if (config.shuffle_block < 1) {
+    throw PlanError("shuffle_block is " + std::to_string(config.shuffle_block) +
+                    " documents; a block holds at least 1");
+  }
+  const ShuffleRule shuffle{config.shuffle, config.shuffle_block,
+                            std::max<std::int64_t>(1, config.window / config.shuffle_block)};
+  std::vector<MixFrom> mixes;
+  for (const auto& [mix, epoch, window] : config.mixes) {
+    if (window > kMostDraws / config.window) {
+      throw StateError("the state has a change of the mix at window " + std::to_string(window) +
+                       ", which no epoch has");
+    }
+    check(mix, static_cast<std::size_t>(corpus.num_sources()));
+    mixes.push_back({mix, epoch, window * config.window});
+  }
+  return Sampler(corpus, deliverable_tokens(corpus, config), shuffle, config.seed, mixes);
+}
+
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
-    : corpus_(std::move(corpus)), config_(config), sampler_(*corpus_, config.shuffle, config.seed) {
-  if (config_.window < 1) {
-    throw PlanError("window is " + std::to_string(config_.window) +
-                    " documents; at least 1 document must be packed at a time");
-  }
+    : corpus_(std::move(corpus)),
+      config_(std::move(config)),
+      sampler_(make_sampler(*corpus_, config_)) {
   pack({}, config_.seq_len, config_.packing);  // checks capacity and buffer
   for (int s = 0; s < corpus_->num_sources(); ++s) {
     for (const TokenStore& store : corpus_->source(s).stores) {
@@ -121,6 +176,14 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
       config_.packing.strategy != Strategy::kConcat) {
     refuse_overlong(*corpus_, config_.seq_len);
   }
+}
+
+void Plan::check_epoch(std::int64_t epoch) const {
+  if (!sampler_.is_over(epoch)) return;
+  throw PlanError("the run is over before epoch " + std::to_string(epoch) +
+                  ": every source has been drawn as often as max_passes allows, and len(loader) is "
+                  "0. Stop here, or go on from the state with a loader whose mixture has a higher "
+                  "max_passes: load_state_dict(state, allow_mix_change=True)");
 }
 
 std::int64_t Plan::num_windows(std::int64_t epoch) const {

@@ -15,13 +15,23 @@
 
 namespace brimful {
 
+// A mix and the window from which it holds.
+struct MixFromWindow {
+  Mix mix;
+  std::int64_t epoch = 0;
+  std::int64_t window = 0;
+};
+
 struct PlanConfig {
   std::int64_t seq_len = 0;  // capacity of a bin, tokens
   PackOptions packing;
   std::int64_t window = 16384;  // documents packed together
-  bool shuffle = false;         // of documents in an epoch, and of bins (or steps) in a window
+  // Of documents in an epoch; where there is any, bins (or steps) are shuffled in a window too.
+  Shuffle shuffle = Shuffle::kNone;
+  std::int64_t shuffle_block = 256;  // documents
   std::uint64_t seed = 0;
-  bool balance = false;  // bins of like cost share a step
+  bool balance = false;                                  // bins of like cost share a step
+  std::vector<MixFromWindow> mixes = {MixFromWindow{}};  // the first holds from the beginning
 };
 
 // What a piece is of its document.
@@ -48,6 +58,9 @@ class Plan {
  public:
   // Throws PlanError for a configuration that cannot be planned.
   Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config);
+
+  // Throws PlanError where the run is over before an epoch: all its sources have left.
+  void check_epoch(std::int64_t epoch) const;
 
   const Corpus& corpus() const { return *corpus_; }
   const PlanConfig& config() const { return config_; }

@@ -21,6 +21,7 @@ __all__: list[str] = [
     "Layout",
     "Ledger",
     "LoaderTimeout",
+    "Mix",
     "PackOptions",
     "Packing",
     "Plan",
@@ -63,6 +64,7 @@ __all__: list[str] = [
     "scatter_tokens",
     "settled",
     "unit_histogram",
+    "untouched_window",
     "with_cached_offsets",
     "with_offsets",
 ]
@@ -107,6 +109,23 @@ class LoaderTimeout(BrimfulError, RuntimeError):
     No batch arrived within the timeout.
     """
 
+class Mix:
+    def __init__(
+        self,
+        num_sources: typing.SupportsInt | typing.SupportsIndex,
+        *,
+        schedule: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex,
+                collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex],
+            ]
+        ] = [],
+        unit: str = "tokens",
+        when_dry: str = "repeat",
+        max_passes: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] = [],
+        epoch_tokens: typing.SupportsInt | typing.SupportsIndex = 0,
+    ) -> None: ...
+
 class TokenStore:
     def __len__(self) -> int: ...
     @property
@@ -133,13 +152,7 @@ class Source:
     def stores(self) -> list[TokenStore]: ...
 
 class Corpus:
-    def __init__(
-        self,
-        sources: collections.abc.Sequence[Source],
-        weights: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] = [],
-        unit: str = "tokens",
-        when_dry: str = "repeat",
-    ) -> None: ...
+    def __init__(self, sources: collections.abc.Sequence[Source]) -> None: ...
     def document(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> numpy.ndarray: ...
     def lengths(self) -> numpy.typing.NDArray[numpy.int64]: ...
     def lengths_hash(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
@@ -232,9 +245,17 @@ class Plan:
         buffer: typing.SupportsInt | typing.SupportsIndex,
         max_segments: typing.SupportsInt | typing.SupportsIndex | None,
         window: typing.SupportsInt | typing.SupportsIndex,
-        shuffle: bool,
+        shuffle: str,
+        shuffle_block: typing.SupportsInt | typing.SupportsIndex,
         seed: typing.SupportsInt | typing.SupportsIndex,
         balance: bool,
+        mixes: collections.abc.Sequence[
+            tuple[
+                Mix,
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex,
+            ]
+        ],
     ) -> None: ...
     def draws(
         self,
@@ -552,6 +573,9 @@ def unit_histogram(
     capacity: typing.SupportsInt | typing.SupportsIndex,
     options: PackOptions,
 ) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64]]: ...
+def untouched_window(
+    plan: Plan, cursor: Cursor, bins_per_step: typing.SupportsInt | typing.SupportsIndex
+) -> Cursor: ...
 def with_cached_offsets(
     store: TokenStore,
     path: typing.Any,

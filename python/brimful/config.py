@@ -52,7 +52,10 @@ class LoaderConfig:
             into one step, so that no rank waits long for another; None leaves bins in their order.
             The bins are the same, and stay in their window.
         shuffle: documents are permuted in each epoch and bins in each window (steps, where bins
-            are put into them by work or length).
+            are put into them by work or length). "block" permutes blocks of `shuffle_block`
+            documents instead, and documents among the blocks that a window holds, for storage that
+            hates random reads.
+        shuffle_block: documents that stay near each other with shuffle="block".
         seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
         window: documents that are packed together.
         buffer: documents of a window that "streaming" chooses from at a time, up to 2**16.
@@ -83,7 +86,8 @@ class LoaderConfig:
     layout: str = "rows"
     tail: str | None = None
     balance: str | None = None
-    shuffle: bool = False
+    shuffle: bool | str = False
+    shuffle_block: int = 256
     seed: int = 0
     window: int = 16384
     buffer: int = 256
@@ -112,7 +116,9 @@ class LoaderConfig:
         for name, least in _INTEGERS.items():
             value = _checked_integer(name, getattr(self, name), least)
             object.__setattr__(self, name, value)
-        for name in ("shuffle", "drop_last", "pin_memory"):
+        if self.shuffle != "block" and not isinstance(self.shuffle, (bool, np.bool_)):
+            raise PlanError(f'shuffle is {self.shuffle!r}; it must be True, False or "block"')
+        for name in ("drop_last", "pin_memory"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if self.packing in _WHOLE_PLANS:
@@ -180,6 +186,7 @@ _INTEGERS = {
     "batch_size": 1,
     "seq_len": 1,
     "seed": None,
+    "shuffle_block": 1,
     "window": 1,
     "buffer": 1,
     "max_segments": 1,

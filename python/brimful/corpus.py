@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful import _core
+from brimful.mix_rule import MixRule
 from brimful.wording import counted
 
 
@@ -58,15 +59,6 @@ def join_info(name: str, parts: Sequence[SourceInfo]) -> SourceInfo:
         documents=sum(part.documents for part in parts),
         tokens=sum(part.tokens for part in parts),
     )
-
-
-@dataclass(frozen=True)
-class MixRule:
-    """How sources are weighted; the arguments of `brimful.mix`."""
-
-    weights: dict[str, float]
-    unit: str
-    when_dry: str
 
 
 class Corpus:

@@ -15,6 +15,7 @@ from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
+from brimful.mix_rule import MixHistory
 from brimful.opening import open
 from brimful.place import Place
 from brimful.quarantine import BadDocument, bad_documents
@@ -51,7 +52,7 @@ class DataLoader:
         self,
         dataset: Any,
         batch_size: int = LoaderConfig.batch_size,
-        shuffle: bool | None = LoaderConfig.shuffle,
+        shuffle: bool | str | None = LoaderConfig.shuffle,
         sampler: None = None,
         batch_sampler: None = None,
         num_workers: int | None = LoaderConfig.num_workers,
@@ -102,7 +103,8 @@ class DataLoader:
         )
 
         config = self.config
-        self._plan = native.make_plan(self.corpus, config)
+        self._mixes: MixHistory = ((self.corpus.rule, 0, 0),)
+        self._plan = native.make_plan(self.corpus, config, self._mixes)
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
         self._read = native.make_read(config)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import math
 import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -11,17 +11,20 @@ import numpy as np
 
 from brimful import _core
 from brimful._core import PlanError
-from brimful.corpus import Corpus, MixRule, SourceInfo, join_info
-
-_FEWEST_DRAWS = 100  # an epoch of fewer cannot be expected to show all shares
+from brimful.config import whole_number
+from brimful.corpus import Corpus, join_info
+from brimful.mix_rule import MixRule, Schedule
+from brimful.mix_warning import warn_of_absent_sources
 
 
 def mix(
     corpora: Mapping[str, Corpus],
     *,
-    weights: Mapping[str, float] | None = None,
+    weights: Mapping[str, float] | Sequence[tuple[int, Mapping[str, float]]] | None = None,
     unit: Literal["tokens", "documents"] = "tokens",
     when_dry: Literal["repeat", "drop", "stop", "error"] = "repeat",
+    max_passes: float | Mapping[str, float] | None = None,
+    epoch_tokens: int | None = None,
 ) -> Corpus:
     """Join corpora as named sources of one corpus.
 
@@ -29,10 +32,23 @@ def mix(
         corpora: name -> corpus. Names are kept in states and in the exposure of `stats()`. A corpus
             that is a mixture without weights becomes one source.
         weights: name -> share of what is drawn, relative to the others and not negative. None draws
-            by document count, so that an epoch is every document once.
-        unit: what the shares are shares of.
+            by document count, so that an epoch is every document once. A schedule of weights is a
+            list of (position, {name: share}): positions count tokens of the run, of all sources
+            together and through all epochs, and the first one is 0. Each source goes on where it
+            stood.
+        unit: what the shares are shares of: documents, or the tokens that the loader delivers of
+            them on average.
         when_dry: what happens when a source has given all its documents in an epoch: "repeat" them
             in another order, "drop" it and go on with the others, "stop" the epoch, or "error".
+        max_passes: passes over its documents after which a source leaves, counted over the whole
+            run; fractions are allowed. One number for all, or name -> number for some. When all
+            have left the run is over: `len(loader)` is 0 and another `iter(loader)` a PlanError.
+        epoch_tokens: tokens of an epoch. None makes an epoch as many draws as there are documents
+            in sources with a weight. Epochs only say where an iteration ends and a shuffle of the
+            windows begins; with weights, sources go on over their ends.
+
+    A schedule and max_passes go on over epochs, so they need when_dry="repeat"; epoch_tokens needs
+    "repeat" or "error".
 
     Raises:
         PlanError: names, weights or settings that cannot be used.
@@ -56,77 +72,88 @@ def mix(
             raise PlanError(f"mix: {name!r} is no name; a source is named by a non-empty string")
         if not isinstance(corpus, Corpus):
             raise TypeError(f"mix: {name!r} is a {type(corpus).__name__}; expected a Corpus")
+    rule = MixRule(
+        _checked_weights(corpora, weights),
+        unit,
+        when_dry,
+        _checked_passes(corpora, max_passes),
+        _checked_epoch_tokens(epoch_tokens),
+    )
+    rule.native(tuple(corpora))  # refuses what cannot be followed
     parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
-    shares = _checked_weights(corpora, weights)
-    native = _core.Corpus(list(parts), list(shares.values()), unit, when_dry)
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
-    rule = None if weights is None else MixRule(shares, unit, when_dry)
-    if rule is not None:
-        _warn_of_absent_sources(info, rule)
-    return Corpus(native, parts, info, rule)
-
-
-def _warn_of_absent_sources(info: Sequence[SourceInfo], rule: MixRule) -> None:
-    """By the same sums as in the core, where an epoch is as many draws as there are documents, or
-    with when_dry="stop" as many as the first source to run dry lasts. "drop" draws everything.
-    """
-    if sum(source.documents for source in info) < _FEWEST_DRAWS:
-        return
-    weighted = [source for source in info if rule.weights[source.name] > 0]
-
-    def holds(source: SourceInfo) -> bool:
-        return source.documents > 0 and (source.tokens > 0 or rule.unit == "documents")
-
-    held = [source for source in weighted if holds(source)]
-    absent = [
-        f"{s.name!r} has weight {rule.weights[s.name]:g} and no {rule.unit}"
-        for s in weighted
-        if not holds(s)
-    ]
-    shares = np.array([rule.weights[s.name] for s in held])
-    documents = np.array([s.documents for s in held], np.float64)
-    if rule.unit == "tokens":
-        shares *= documents / np.array([s.tokens for s in held])
-    if len(held) and rule.when_dry != "drop":
-        shares /= shares.sum()
-        total = float(min(documents / shares) if rule.when_dry == "stop" else documents.sum())
-        absent += [
-            f"{s.name!r} with weight {rule.weights[s.name]:g} is drawn once in about "
-            f"{1 / draws:,.1f} epochs of {total:,.0f} draws"
-            for s, draws in zip(held, shares * total, strict=True)
-            if draws < 0.999  # rounding is none of the user's business
-        ]
-    if absent:
-        warnings.warn(
-            f"mix: {'; '.join(absent)}. Epochs without a source hold more of the others: raise its "
-            "weight, or leave it out",
-            stacklevel=3,
-        )
+    warn_of_absent_sources(info, rule)
+    return Corpus(_core.Corpus(list(parts)), parts, info, None if rule.is_plain else rule)
 
 
 def _checked_weights(
-    corpora: Mapping[str, Corpus], weights: Mapping[str, float] | None
-) -> dict[str, float]:
-    """One weight a source, in source order; the core checks their values."""
+    corpora: Mapping[str, Corpus], weights: Any
+) -> dict[str, float] | Schedule | None:
+    """One weight a source, in source order, or a schedule of them; the core checks their values."""
     if weights is None:
-        return {}
+        return None
+    if not isinstance(weights, (list, tuple)):
+        return _checked_shares(corpora, weights)
+    schedule = []
+    for entry in weights:
+        if not isinstance(entry, (list, tuple)) or len(entry) != 2:
+            raise PlanError(
+                f"mix: weights={weights!r}; expected {{name: weight}} for exactly "
+                f"{', '.join(corpora)}, or a schedule [(position in tokens, {{name: weight}}), ...]"
+            )
+        start = whole_number("mix: a position of the schedule of weights", entry[0])
+        if not 0 <= start < 2**62:
+            raise PlanError(f"mix: the schedule has position {start}; expected 0 to 2**62 - 1")
+        schedule.append((start, _checked_shares(corpora, entry[1])))
+    if not schedule:
+        raise PlanError("mix: the schedule of weights is empty; give [(0, {name: weight}), ...]")
+    if len(schedule) == 1 and schedule[0][0] == 0:
+        return schedule[0][1]
+    return tuple(schedule)
+
+
+def _checked_shares(corpora: Mapping[str, Corpus], weights: Any) -> dict[str, float]:
     if not isinstance(weights, Mapping) or set(weights) != set(corpora):
         raise PlanError(
             f"mix: weights={weights!r}; expected {{name: weight}} for exactly {', '.join(corpora)}"
         )
-    return {name: _as_weight(name, weights[name]) for name in corpora}
+    return {name: _as_number(name, "weight", weights[name]) for name in corpora}
 
 
-def _as_weight(name: str, weight: Any) -> float:
+def _checked_passes(corpora: Mapping[str, Corpus], passes: Any) -> dict[str, float] | None:
+    """A cap a source, infinite for those without one; None where nothing is capped."""
+    if passes is None:
+        return None
+    if not isinstance(passes, Mapping):
+        passes = dict.fromkeys(corpora, passes)
+    for name in passes:
+        if name not in corpora:
+            raise PlanError(
+                f"mix: max_passes names {name!r}, which is none of {', '.join(corpora)}"
+            )
+    caps = {name: _as_number(name, "max_passes", passes.get(name, math.inf)) for name in corpora}
+    return None if all(map(math.isinf, caps.values())) else caps
+
+
+def _checked_epoch_tokens(tokens: Any) -> int | None:
+    if tokens is None:
+        return None
+    number = whole_number("mix: epoch_tokens", tokens)
+    if not 1 <= number < 2**62:
+        raise PlanError(f"mix: epoch_tokens is {number}; expected 1 to 2**62 - 1")
+    return number
+
+
+def _as_number(name: str, what: str, value: Any) -> float:
     """A number of Python or numpy, or an array of no dimension that holds one."""
-    number = weight[()] if isinstance(weight, np.ndarray) and weight.ndim == 0 else weight
+    number = value[()] if isinstance(value, np.ndarray) and value.ndim == 0 else value
     if isinstance(number, bool) or not isinstance(number, int | float | np.integer | np.floating):
-        raise PlanError(f"mix: {name!r} has weight {weight!r}, which is no number")
+        raise PlanError(f"mix: {name!r} has {what} {value!r}, which is no number")
     try:
         return float(number)
     except OverflowError:
         raise PlanError(
-            f"mix: {name!r} has a weight above {sys.float_info.max}; weights are relative to each "
+            f"mix: {name!r} has a {what} above {sys.float_info.max}; weights are relative to each "
             "other, so divide all of them"
         ) from None
 
@@ -135,8 +162,8 @@ def _one_source(name: str, corpus: Corpus) -> _core.Source:
     """All documents of a corpus, in its order, as a single source."""
     if corpus.rule is not None:
         raise PlanError(
-            f"mix: {name!r} is itself a mixture with weights; give its sources to one mix, with "
-            "the weights multiplied"
+            f"mix: {name!r} is itself a mixture with weights, passes or epochs of its own; give "
+            "its sources to one mix, with the weights multiplied"
         )
     stores = [store for part in corpus._parts for store in part.stores]
     if all(part.rows is None for part in corpus._parts):

@@ -5,10 +5,11 @@ from __future__ import annotations
 from brimful import _core
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.mix_rule import MixHistory, MixRule
 
 
-def make_plan(corpus: Corpus, config: LoaderConfig) -> _core.Plan:
-    """The order of the bins, and what is in them."""
+def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _core.Plan:
+    """The order of the bins, and what is in them, under the mixes of a run."""
     return _core.Plan(
         corpus=corpus._native,
         seq_len=config.capacity,
@@ -17,10 +18,15 @@ def make_plan(corpus: Corpus, config: LoaderConfig) -> _core.Plan:
         buffer=config.buffer,
         max_segments=config.max_segments,
         window=config.window,
-        shuffle=config.shuffle,
+        shuffle="block" if config.shuffle == "block" else "full" if config.shuffle else "none",
+        shuffle_block=config.shuffle_block,
         seed=config.seed % 2**64,
         # The work of a single document rises with its length: buckets are balance of "pad".
         balance=config.balance is not None or config.is_bucket,
+        mixes=[
+            ((rule or MixRule(None)).native(corpus.sources), epoch, window)
+            for rule, epoch, window in history
+        ],
     )
 
 

@@ -13,6 +13,7 @@ from brimful import _core
 from brimful._core import StateError
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.mix_rule import MixRule
 from brimful.telemetry import TALLY_FIELDS
 
 VERSION = 1
@@ -28,7 +29,7 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
     world_size, accumulate, threads, depth, layout, fields).
     """
     native = corpus._native
-    rule = corpus.rule
+    rule = corpus.rule or MixRule(None)
     return {
         "seed": config.seed,
         "seq_len": config.seq_len,
@@ -38,10 +39,13 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "max_segments": config.max_segments,
         "window": config.window,
         "shuffle": config.shuffle,
+        "shuffle_block": config.shuffle_block if config.shuffle == "block" else None,
         "balance": config.balance,
-        "weights": None if rule is None else [rule.weights[name] for name in corpus.sources],
-        "unit": None if rule is None else rule.unit,
-        "when_dry": None if rule is None else rule.when_dry,
+        "weights": [[start, list(w.values())] for start, w in rule.schedule],
+        "unit": rule.unit,
+        "when_dry": rule.when_dry,
+        "max_passes": None if rule.max_passes is None else list(rule.max_passes.values()),
+        "epoch_tokens": rule.epoch_tokens,
         "sources": [
             [name, native.source_documents(s), f"{native.lengths_hash(s):016x}"]
             for s, name in enumerate(corpus.sources)
