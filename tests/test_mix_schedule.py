@@ -1,6 +1,5 @@
 """Schedules of weights, caps on passes and epochs of so many tokens: over the run, not an epoch."""
 
-import itertools
 from collections import Counter
 
 import numpy as np
@@ -18,12 +17,11 @@ def plan_of(corpus, **how):
 
 def run_draws(corpus, count, **how):
     """Documents of the first `count` draws of a run, over as many epochs as they take."""
-    plan, found = plan_of(corpus, **how), []
-    for epoch in itertools.count():
-        draws = plan.epoch_draws(epoch)
-        if len(found) >= count or draws == 0:
-            return found[:count]
-        found += plan.draws(epoch, 0, draws).tolist()
+    plan, found, epoch = plan_of(corpus, **how), [], 0
+    while len(found) < count and plan.epoch_draws(epoch) > 0:
+        found += plan.draws(epoch, 0, plan.epoch_draws(epoch)).tolist()
+        epoch += 1
+    return found[:count]
 
 
 def sources_of(sizes, documents):
