@@ -25,6 +25,7 @@ from brimful.padding import Unpadded, repad, unpad
 from brimful.progress import progress
 from brimful.quarantine import BadDocument
 from brimful.shards import ShardWriter
+from brimful.shuffle_quality import ShuffleQuality
 from brimful.telemetry import Stats, Totals
 
 __version__ = "0.1.0"
@@ -46,6 +47,7 @@ __all__ = [
     "ReadError",
     "RingExhausted",
     "ShardWriter",
+    "ShuffleQuality",
     "StateError",
     "Stats",
     "Totals",

@@ -20,6 +20,7 @@ from brimful.opening import open
 from brimful.place import Place
 from brimful.quarantine import BadDocument, bad_documents
 from brimful.resume import resume
+from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
 from brimful.telemetry import SECONDS_FIELDS, Stats, gather
 from brimful.wording import counted
 
@@ -188,10 +189,14 @@ class DataLoader:
 
         A loaded state that stands in the middle of the same epoch keeps its place.
         """
+        self._place.pin(self._checked_epoch(epoch))
+
+    @staticmethod
+    def _checked_epoch(epoch: int) -> int:
         number = whole_number("epoch", epoch)
         if not 0 <= number < 2**62:
             raise PlanError(f"epoch is {number}; it must be from 0 to 2**62 - 1")
-        self._place.pin(number)
+        return number
 
     def close(self) -> None:
         """Ends the threads of all iterators. Batches that were handed out stay valid."""
@@ -288,6 +293,14 @@ class DataLoader:
         since = stats if self._lap is None else stats.since(self._lap)
         self._lap = stats
         return since
+
+    def shuffle_quality(self, epoch: int = 0) -> ShuffleQuality:
+        """How far the documents of an epoch move and spread; about 1/3 for a full shuffle.
+
+        Draws the whole epoch, which takes time and 8 bytes of memory for each document; reads no
+        tokens.
+        """
+        return shuffle_quality(self._plan, self.corpus, self._checked_epoch(epoch))
 
     @property
     def bad_documents(self) -> list[BadDocument]:
