@@ -2,11 +2,11 @@
 
     python bench/loader_row.py KEY CORPUS prepare | serve
 
-`prepare` has the corpus converted and reads the result once, into the page cache. `serve` draws batches, as it is told by lines on its standard
-input: each is a number of seconds. It prints JSON objects: when the first batch is there, the
-seconds that took (imports of packages apart); for each line read, tokens and batches of so many
-seconds, the seconds they really took, CPU seconds of the process and all below it, anonymous bytes
-of these beyond `import torch`.
+`prepare` has the corpus converted and reads the result once, into the page cache. `serve` draws
+batches, as it is told by lines on its standard input: each is a number of seconds. It prints JSON
+objects: when the first batch is there, the seconds that took (imports of packages apart); for each
+line read, tokens and batches of so many seconds, the seconds they really took, CPU seconds of the
+process and all below it, anonymous bytes of these beyond `import torch`.
 """
 
 from __future__ import annotations
