@@ -14,6 +14,7 @@ from rivals.loader import (
     litdata,
     megatron,
     mosaic,
+    olmo_core,
 )
 from rivals.loader.job import TASKS, Job
 
@@ -28,6 +29,7 @@ def jobs() -> list[Job]:
         mosaic,
         google_grain,
         megatron,
+        olmo_core,
         hf,
     )
     found = [job for module in modules for job in module.jobs()]
