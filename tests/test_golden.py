@@ -41,7 +41,7 @@ GOLDEN = {
     "at most 3 documents": "1666a2c9fd1d8189",
     "mixture": "972734a6416cb4fc",
 }
-VERSION = 1
+VERSION = 2
 
 
 def corpus(name: str) -> bf.Corpus:

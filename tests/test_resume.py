@@ -383,7 +383,21 @@ def test_another_global_batch_must_be_asked_for():
         lambda s: s["all_ranks"].pop("tokens"),
         lambda s: s["all_ranks"].update(tokens=True),
         lambda s: s.update(exposure=[]),
-        lambda s: s.update(exposure=[[1, 2]]),
+        lambda s: s["exposure"].update(tokens=[1, 2]),
+        lambda s: s["exposure"].update(tokens=["1"]),
+        lambda s: s["exposure"].update(tokens=[-1]),
+        lambda s: s["exposure"].update(tokens=[2**70]),
+        lambda s: s["exposure"].update(tokens="AAAA"),
+        lambda s: s["exposure"].pop("effective_tokens"),
+        lambda s: s.update(mix_changes=None),
+        lambda s: s.update(mix_changes=[1]),
+        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 0, "before": s["fingerprint"]}]),
+        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 1, "before": {}}]),
+        lambda s: s.update(mix_changes=[{"epoch": 9**9, "window": 3, "before": s["fingerprint"]}]),
+        lambda s: s["fingerprint"].update(weights=5),
+        lambda s: s["fingerprint"].update(weights=[[0, [float("nan")]]]),
+        lambda s: s["fingerprint"].update(epoch_tokens="1"),
+        lambda s: s["fingerprint"].update(when_dry=None),
     ],
 )
 def test_a_spoilt_state_is_refused_and_changes_nothing(spoil):
@@ -462,4 +476,4 @@ def test_a_state_of_64_sources_is_small():
     corpus = mixed({f"source-{s}": [4] * 5 for s in range(64)}, weights=[1.0] * 64)
     loader = make(corpus=corpus, seq_len=4)
     list(loader)
-    assert len(json.dumps(loader.state_dict())) < 6144
+    assert len(json.dumps(loader.state_dict())) < 4096

@@ -183,6 +183,15 @@ py::array document(const py::object& self, std::int64_t i) {
   return array;
 }
 
+py::array_t<std::uint64_t> source_hashes(const Corpus& corpus) {
+  std::vector<std::uint64_t> hashes;
+  {
+    const ReleasedGil nogil;
+    for (int s = 0; s < corpus.num_sources(); ++s) hashes.push_back(corpus.source_hash(s));
+  }
+  return to_array(std::move(hashes));
+}
+
 int checked_source(const Corpus& corpus, int s) {
   if (s < 0 || s >= corpus.num_sources()) throw py::index_error();
   return s;
@@ -265,6 +274,7 @@ void bind_corpus(py::module_& m) {
                                return std::pair(counts.opens, counts.reopens);
                              })
       .def("lengths", &lengths)
+      .def("source_hashes", &source_hashes)
       .def("lengths_hash", [](const Corpus& c, int s) {
         checked_source(c, s);
         const ReleasedGil nogil;

@@ -2,6 +2,7 @@
 #include <pybind11/stl.h>
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <tuple>
@@ -75,26 +76,41 @@ PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
           std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9))};
 }
 
-// Documents and tokens delivered, then dropped.
-using ExposureRow = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+// The columns of exposure: int64 [sources], by name.
+using Exposure = std::map<std::string, py::array_t<std::int64_t>>;
 
-void restore(Ledger& ledger, const Tally& global, const std::vector<ExposureRow>& exposure) {
-  std::vector<SourceTally> tallies;
-  tallies.reserve(exposure.size());
-  for (const auto& [documents, tokens, dropped_documents, dropped_tokens] : exposure) {
-    tallies.push_back(
-        {static_cast<int>(tallies.size()), documents, tokens, dropped_documents, dropped_tokens});
+constexpr std::pair<const char*, std::int64_t SourceTally::*> kExposureColumns[] = {
+    {"documents", &SourceTally::documents},
+    {"tokens", &SourceTally::tokens},
+    {"effective_tokens", &SourceTally::effective_tokens},
+    {"dropped_documents", &SourceTally::dropped_documents},
+    {"dropped_tokens", &SourceTally::dropped_tokens},
+};
+
+void restore(Ledger& ledger, const Tally& global, const Exposure& exposure) {
+  std::vector<SourceTally> tallies(static_cast<std::size_t>(exposure.at("documents").size()));
+  for (std::size_t s = 0; s < tallies.size(); ++s) tallies[s].source = static_cast<int>(s);
+  for (const auto& [name, field] : kExposureColumns) {
+    const auto column = exposure.at(name).unchecked<1>();
+    if (static_cast<std::size_t>(column.shape(0)) != tallies.size()) {
+      throw StateError("the state has exposure of several numbers of sources");
+    }
+    for (std::size_t s = 0; s < tallies.size(); ++s) {
+      tallies[s].*field = column(static_cast<py::ssize_t>(s));
+    }
   }
   ledger.restore(global, tallies);
 }
 
-std::vector<ExposureRow> exposure(const Counts& counts) {
-  std::vector<ExposureRow> rows;
-  rows.reserve(counts.exposure.size());
-  for (const SourceTally& t : counts.exposure) {
-    rows.emplace_back(t.documents, t.tokens, t.dropped_documents, t.dropped_tokens);
+Exposure exposure(const Counts& counts) {
+  Exposure columns;
+  for (const auto& [name, field] : kExposureColumns) {
+    std::vector<std::int64_t> column;
+    column.reserve(counts.exposure.size());
+    for (const SourceTally& tally : counts.exposure) column.push_back(tally.*field);
+    columns[name] = to_array(std::move(column));
   }
-  return rows;
+  return columns;
 }
 
 // Document, source, file, whether its mask is to blame, place and token.

@@ -9,6 +9,7 @@
 
 #include "core/error.hpp"
 #include "core/lane_hash.hpp"
+#include "core/random.hpp"
 #include "corpus/read_guard.hpp"
 
 namespace brimful {
@@ -201,6 +202,12 @@ Corpus::FileCounts Corpus::file_counts() const {
     counts.reopens += file.reopens();
   });
   return counts;
+}
+
+std::uint64_t Corpus::source_hash(int s) const {
+  std::uint64_t result = derive_key(lengths_hash(s), source_start(s + 1) - source_start(s));
+  for (const char c : source(s).name) result = hash(result, static_cast<unsigned char>(c));
+  return result;
 }
 
 }  // namespace brimful

@@ -151,6 +151,8 @@ class Corpus {
   void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
   // A 64-bit hash of the lengths of source s, in order: part of the fingerprint of a state.
   std::uint64_t lengths_hash(int s) const;
+  // A 64-bit hash of the name, the number and the lengths of the documents of source s.
+  std::uint64_t source_hash(int s) const;
 
   // Takes repaired files in place of those that failed (SharedFile::renew) and says whether there
   // were any. Throws ReadError or FormatError where one is not repaired.

@@ -1,6 +1,7 @@
 #include "plan/dealer.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -57,7 +58,7 @@ std::optional<BatchSpec> Dealer::next() {
   for (std::int64_t i = begin; i < end; ++i) {
     const bool own = ranks_[static_cast<std::size_t>(i)] == geometry_.rank;
     const BinRef& bin = step_[static_cast<std::size_t>(i)];
-    add_bin(bin, step_effective_[static_cast<std::size_t>(i)], own, spec.delta);
+    add_bin(bin, labels_of(static_cast<std::size_t>(i)), own, spec.delta);
     if (own) spec.rows.push_back(bin);
   }
   add_slots(begin, end, spec);
@@ -78,20 +79,22 @@ std::optional<BatchSpec> Dealer::next() {
 // Takes the bins of the next step. False at the end of the epoch.
 bool Dealer::gather_step() {
   step_.clear();
-  step_effective_.clear();
+  labels_.clear();
+  label_starts_.assign(1, 0);
   num_items_step_ = 0;
   num_items_step_global_ = 0;
   while (static_cast<std::int64_t>(step_.size()) < geometry_.bins_per_step()) {
     auto bin = take_bin();
     if (!bin) break;
-    const std::int64_t effective = plan_->effective_tokens(*bin->window, bin->bin);
-    num_items_step_global_ += effective;
-    step_effective_.push_back(effective);
+    num_items_step_global_ += plan_->effective_tokens(*bin->window, bin->bin, labels_);
+    label_starts_.push_back(labels_.size());
     step_.push_back(std::move(*bin));
   }
   ranks_ = deal_step();
   for (std::size_t i = 0; i < step_.size(); ++i) {
-    if (ranks_[i] == geometry_.rank) num_items_step_ += step_effective_[i];
+    if (ranks_[i] != geometry_.rank) continue;
+    const std::span<const std::int64_t> labels = labels_of(i);
+    num_items_step_ += std::accumulate(labels.begin(), labels.end(), std::int64_t{0});
   }
   // What the windows of a half-delivered step lost was counted with its first batch.
   if (first_bin_ > 0) pending_ = {};
@@ -147,7 +150,7 @@ void Dealer::add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) co
 void Dealer::drop_rest_of_step() {
   for (auto i = static_cast<std::size_t>(cursor_.step_bins); i < step_.size(); ++i) {
     Delta bin;
-    add_bin(step_[i], 0, ranks_[i] == geometry_.rank, bin);
+    add_bin(step_[i], {}, ranks_[i] == geometry_.rank, bin);
     pending_.rank.dropped_documents += bin.rank.documents;
     pending_.rank.dropped_tokens += bin.rank.tokens;
     pending_.global.dropped_documents += bin.global.documents;
@@ -208,21 +211,30 @@ void Dealer::add_losses(const WindowPlan& window) {
   lose(window.truncated, 0);
 }
 
-void Dealer::add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta& delta) const {
+// Labels of the pieces of bin i of the step.
+std::span<const std::int64_t> Dealer::labels_of(std::size_t i) const {
+  return std::span(labels_).subspan(label_starts_[i], label_starts_[i + 1] - label_starts_[i]);
+}
+
+void Dealer::add_bin(const BinRef& bin, std::span<const std::int64_t> labels, bool own,
+                     Delta& delta) const {
   const Packing& packing = bin.window->packing;
   const auto begin =
       static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin)]);
   const auto end =
       static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin.bin) + 1]);
-  Tally tally{.bins = 1, .effective_tokens = effective};
+  Tally tally{.bins = 1};
   for (std::size_t i = begin; i < end; ++i) {
     const std::int64_t begun = packing.starts[i] == 0 ? 1 : 0;
+    const std::int64_t effective = labels.empty() ? 0 : labels[i - begin];
     tally.tokens += packing.lengths[i];
+    tally.effective_tokens += effective;
     tally.documents += begun;
     tally.split_documents += bin.window->kinds[i] == PieceKind::kFirstOfSplit ? 1 : 0;
     SourceTally& source = delta.of_source(plan_->corpus().source_of(packing.documents[i]));
     source.documents += begun;
     source.tokens += packing.lengths[i];
+    source.effective_tokens += effective;
   }
   delta.global += tally;
   if (own) delta.rank += tally;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "plan/cursor.hpp"
@@ -54,7 +55,10 @@ class Dealer {
   std::vector<std::int64_t> deal_step() const;
   double step_imbalance() const;
   void add_losses(const WindowPlan& window);
-  void add_bin(const BinRef& bin, std::int64_t effective, bool own, Delta& delta) const;
+  std::span<const std::int64_t> labels_of(std::size_t i) const;
+  // Without `labels` a bin counts for its documents and tokens alone.
+  void add_bin(const BinRef& bin, std::span<const std::int64_t> labels, bool own,
+               Delta& delta) const;
   void drop_rest_of_step();
 
   std::shared_ptr<const Plan> plan_;
@@ -66,8 +70,9 @@ class Dealer {
   std::int64_t first_bin_ = 0;  // bins of the first step that an earlier run delivered
   std::shared_ptr<const WindowPlan> window_;
   std::vector<BinRef> step_;
-  std::vector<std::int64_t> step_effective_;
-  std::vector<std::int64_t> ranks_;  // that the bins of the step go to
+  std::vector<std::int64_t> labels_;       // of the step's pieces, bin after bin
+  std::vector<std::size_t> label_starts_;  // [bins of the step + 1], ranges into these
+  std::vector<std::int64_t> ranks_;        // that the bins of the step go to
   std::int64_t num_items_step_ = 0;
   std::int64_t num_items_step_global_ = 0;
   Evenness evenness_;  // of the step

@@ -268,24 +268,25 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
   return plan;
 }
 
-std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin) const {
+std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin,
+                                    std::vector<std::int64_t>& out) const {
   const Packing& packing = window.packing;
   const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin)]);
   const auto end = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin) + 1]);
-  std::int64_t effective = 0;
-  if (!has_loss_masks_) {
-    for (std::size_t i = begin; i < end; ++i) effective += packing.lengths[i] - 1;
-    return effective;
+  const std::size_t behind = out.size();
+  for (std::size_t i = begin; i < end; ++i) out.push_back(packing.lengths[i] - 1);
+  if (has_loss_masks_) {
+    volatile std::size_t at = begin;
+    const bool read = read_guarded([&] {
+      for (std::size_t i = begin; i < end; ++i) {
+        at = i;
+        out[behind + i - begin] = labels_of(window, i);
+      }
+    });
+    if (!read) throw_read_error(*window.refs[at].store);
   }
-  volatile std::size_t at = begin;
-  const bool read = read_guarded([&] {
-    for (std::size_t i = begin; i < end; ++i) {
-      at = i;
-      effective += labels_of(window, i);
-    }
-  });
-  if (!read) throw_read_error(*window.refs[at].store);
-  return effective;
+  return std::accumulate(out.begin() + static_cast<std::ptrdiff_t>(behind), out.end(),
+                         std::int64_t{0});
 }
 
 }  // namespace brimful

@@ -70,8 +70,10 @@ class Plan {
   // Under `balance`, a window's bins are the same in any step order, and so is each bin; the
   // default one delivers them as without balance.
   WindowPlan window(std::int64_t epoch, std::int64_t w, StepOrder order = {}) const;
-  // Labels that are not -100 in one bin, from the index and loss masks alone.
-  std::int64_t effective_tokens(const WindowPlan& window, std::int64_t bin) const;
+  // Labels that are not -100 in each piece of a bin, from the index and loss masks alone, written
+  // behind what `out` holds. Returns their sum.
+  std::int64_t effective_tokens(const WindowPlan& window, std::int64_t bin,
+                                std::vector<std::int64_t>& out) const;
 
  private:
   std::shared_ptr<const Corpus> corpus_;

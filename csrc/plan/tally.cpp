@@ -1,7 +1,5 @@
 #include "plan/tally.hpp"
 
-#include <algorithm>
-
 namespace brimful {
 
 Tally& Tally::operator+=(const Tally& other) {
@@ -22,6 +20,7 @@ Tally& Tally::operator+=(const Tally& other) {
 SourceTally& SourceTally::operator+=(const SourceTally& other) {
   documents += other.documents;
   tokens += other.tokens;
+  effective_tokens += other.effective_tokens;
   dropped_documents += other.dropped_documents;
   dropped_tokens += other.dropped_tokens;
   return *this;
@@ -34,10 +33,10 @@ Evenness& Evenness::operator+=(const Evenness& other) {
 }
 
 SourceTally& Delta::of_source(int source) {
-  const auto at = std::lower_bound(exposure.begin(), exposure.end(), source,
-                                   [](const SourceTally& t, int s) { return t.source < s; });
-  if (at != exposure.end() && at->source == source) return *at;
-  return *exposure.insert(at, SourceTally{.source = source});
+  // Entries are added up where they end; keeping each source once here would take time that rises
+  // with the square of the sources in a batch.
+  if (exposure.empty() || exposure.back().source != source) exposure.push_back({.source = source});
+  return exposure.back();
 }
 
 Delta& Delta::operator+=(const Delta& other) {

@@ -27,6 +27,7 @@ struct SourceTally {
   int source = 0;
   std::int64_t documents = 0;
   std::int64_t tokens = 0;
+  std::int64_t effective_tokens = 0;
   std::int64_t dropped_documents = 0;
   std::int64_t dropped_tokens = 0;
 
@@ -42,7 +43,7 @@ struct Evenness {
 };
 
 // What one delivery adds: to this rank's counts, to those of all ranks, and by source (all ranks;
-// only sources that changed, each once).
+// only sources that changed, some perhaps in several entries).
 struct Delta {
   Tally rank;
   Tally global;

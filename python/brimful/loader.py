@@ -15,7 +15,8 @@ from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
-from brimful.mix_rule import MixHistory
+from brimful.mix_rule import unchanged
+from brimful.mix_state import history_entries
 from brimful.opening import open
 from brimful.place import Place
 from brimful.quarantine import BadDocument, bad_documents
@@ -104,8 +105,8 @@ class DataLoader:
         )
 
         config = self.config
-        self._mixes: MixHistory = ((self.corpus.rule, 0, 0),)
-        self._plan = native.make_plan(self.corpus, config, self._mixes)
+        self._plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
+        self._mix_changes: list[dict[str, Any]] = []
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
         self._read = native.make_read(config)
@@ -228,11 +229,17 @@ class DataLoader:
             cursor=self._place.cursor(),
             bins_per_step=self._geometry.bins_per_step,
             fingerprint=self._fingerprint(),
+            mix_changes=self._mix_changes,
             counts=self._ledger.counts(),
         )
 
     def load_state_dict(
-        self, state: Mapping[str, Any], *, allow_batch_change: bool = False, force: bool = False
+        self,
+        state: Mapping[str, Any],
+        *,
+        allow_batch_change: bool = False,
+        allow_mix_change: bool = False,
+        force: bool = False,
     ) -> None:
         """Makes the next `iter()` go on where `state` was taken, at any world size.
 
@@ -240,6 +247,9 @@ class DataLoader:
             state: what `state_dict()` returned, on any rank.
             allow_batch_change: accept a state of another global batch (batch_size x world_size x
                 accumulate); a new step begins at its place.
+            allow_mix_change: accept a state of the same sources under another mix (the arguments of
+                `brimful.mix`). Every source goes on where it stood; the new mix holds from the
+                first window that no step has begun. The change becomes part of the run's states.
             force: accept a state of another corpus or other settings: start at epoch 0, with a
                 warning.
 
@@ -251,11 +261,12 @@ class DataLoader:
         self._renew_files()
         resumed = resume(
             state,
-            plan=self._plan,
+            corpus=self.corpus,
             geometry=self._geometry,
             config=self.config,
             fingerprint=self._fingerprint(),
             allow_batch_change=allow_batch_change,
+            allow_mix_change=allow_mix_change,
             force=force,
         )
         if resumed.restarts:
@@ -266,6 +277,9 @@ class DataLoader:
             )
         else:
             self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
+        self._plan = resumed.plan
+        self._mix_changes = history_entries(resumed.mixes, self.corpus.sources)
+        self._lengths = {}
         self._place.load(resumed.cursor)
 
     def _renew_files(self) -> None:

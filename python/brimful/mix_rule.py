@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from brimful import _core
 
 # The rules of a run, each with the epoch and window from which it holds; the first from (0, 0).
-MixHistory = tuple[tuple["MixRule | None", int, int], ...]
+MixHistory = tuple[tuple["MixRule", int, int], ...]
 
 Schedule = tuple[tuple[int, dict[str, float]], ...]
 
@@ -56,3 +56,8 @@ class MixRule:
             max_passes=[] if passes is None else [passes.get(name, math.inf) for name in sources],
             epoch_tokens=self.epoch_tokens or 0,
         )
+
+
+def unchanged(rule: MixRule | None) -> MixHistory:
+    """The history of a run whose mix has not changed; without a rule, every epoch is all once."""
+    return ((rule or MixRule(None), 0, 0),)

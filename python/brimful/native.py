@@ -5,7 +5,7 @@ from __future__ import annotations
 from brimful import _core
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
-from brimful.mix_rule import MixHistory, MixRule
+from brimful.mix_rule import MixHistory
 
 
 def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _core.Plan:
@@ -23,10 +23,7 @@ def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _cor
         seed=config.seed % 2**64,
         # The work of a single document rises with its length: buckets are balance of "pad".
         balance=config.balance is not None or config.is_bucket,
-        mixes=[
-            ((rule or MixRule(None)).native(corpus.sources), epoch, window)
-            for rule, epoch, window in history
-        ],
+        mixes=[(rule.native(corpus.sources), epoch, window) for rule, epoch, window in history],
     )
 
 

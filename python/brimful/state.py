@@ -9,14 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from brimful import _core
 from brimful._core import StateError
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
-from brimful.mix_rule import MixRule
-from brimful.telemetry import TALLY_FIELDS
+from brimful.mix_state import FIELDS as RULE_FIELDS
+from brimful.mix_state import rule_fields
+from brimful.source_columns import pack, unpack
+from brimful.source_prints import source_differences, source_prints
+from brimful.telemetry import EXPOSURE_FIELDS, TALLY_FIELDS
 
-VERSION = 1
+VERSION = 2
 
 _CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins", "order_step", "order_phase")
 _MAX = 2**63 - 1
@@ -28,8 +34,6 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
     Not in it: paths, and everything that only deals the same bins in another way (batch_size,
     world_size, accumulate, threads, depth, layout, fields).
     """
-    native = corpus._native
-    rule = corpus.rule or MixRule(None)
     return {
         "seed": config.seed,
         "seq_len": config.seq_len,
@@ -41,15 +45,8 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "shuffle": config.shuffle,
         "shuffle_block": config.shuffle_block if config.shuffle == "block" else None,
         "balance": config.balance,
-        "weights": [[start, list(w.values())] for start, w in rule.schedule],
-        "unit": rule.unit,
-        "when_dry": rule.when_dry,
-        "max_passes": None if rule.max_passes is None else list(rule.max_passes.values()),
-        "epoch_tokens": rule.epoch_tokens,
-        "sources": [
-            [name, native.source_documents(s), f"{native.lengths_hash(s):016x}"]
-            for s, name in enumerate(corpus.sources)
-        ],
+        **rule_fields(corpus.rule, corpus.sources),
+        "sources": source_prints(corpus),
     }
 
 
@@ -58,6 +55,7 @@ def make_state(
     cursor: _core.Cursor,
     bins_per_step: int,
     fingerprint: dict[str, Any],
+    mix_changes: list[dict[str, Any]],
     counts: _core.Counts,
 ) -> dict[str, Any]:
     """The state of a loader at `cursor`."""
@@ -67,36 +65,24 @@ def make_state(
         "cursor": {name: getattr(cursor, name) for name in _CURSOR_FIELDS},
         "bins_per_step": bins_per_step,
         "fingerprint": fingerprint,
+        "mix_changes": mix_changes,
         "all_ranks": all_ranks,
-        "exposure": [list(row) for row in counts.exposure],
+        "exposure": {name: pack(column) for name, column in counts.exposure.items()},
     }
 
 
-def differences(state: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
-    """One line for each field of two fingerprints that differs."""
+def differences(state: Mapping[str, Any], here: Mapping[str, Any], corpus: Corpus) -> list[str]:
+    """One line for each field of two fingerprints that differs, but for the rule of the mixture."""
     lines = []
     for field in here:
         if field == "sources":
-            lines += _source_differences(state.get("sources"), here["sources"])
+            lines += source_differences(state.get("sources"), corpus)
+        elif field in RULE_FIELDS:
+            continue
         elif field not in state:
             lines.append(f"{field}: missing in the state, here {here[field]!r}")
         elif state[field] != here[field]:
             lines.append(f"{field}: {state[field]!r} in the state, {here[field]!r} here")
-    return lines
-
-
-def _source_differences(state: Any, here: list[list[Any]]) -> list[str]:
-    if not isinstance(state, (list, tuple)) or len(state) != len(here):
-        found = len(state) if isinstance(state, (list, tuple)) else repr(state)
-        return [f"sources: {found} in the state, {len(here)} here"]
-    lines = []
-    for s, (theirs, ours) in enumerate(zip(state, here, strict=True)):
-        if not isinstance(theirs, (list, tuple)) or len(theirs) != len(ours):
-            lines.append(f"source {s} ({ours[0]!r}): {theirs!r} in the state, {ours!r} here")
-            continue
-        for what, a, b in zip(("name", "documents", "hash of lengths"), theirs, ours, strict=False):
-            if a != b:
-                lines.append(f"source {s} ({ours[0]!r}), {what}: {a!r} in the state, {b!r} here")
     return lines
 
 
@@ -108,24 +94,18 @@ def read_cursor(state: Mapping[str, Any]) -> _core.Cursor:
 
 def read_counts(
     state: Mapping[str, Any], num_sources: int
-) -> tuple[_core.Tally, list[tuple[int, int, int, int]]]:
-    """The counts of a state: of all ranks, and four a source."""
+) -> tuple[_core.Tally, dict[str, npt.NDArray[np.int64]]]:
+    """The counts of a state: of all ranks, and those of each source in columns."""
     all_ranks = _mapping(state, "all_ranks")
     tally = _core.Tally()
     for name in TALLY_FIELDS:
         setattr(tally, name, _count(all_ranks, name, "all_ranks"))
-    exposure = state.get("exposure")
-    if not isinstance(exposure, (list, tuple)) or len(exposure) != num_sources:
-        raise StateError(
-            f"the state's exposure does not list the {num_sources} sources of the corpus"
-        )
-    rows = []
-    for row in exposure:
-        if not isinstance(row, (list, tuple)) or len(row) != 4:
-            raise StateError(f"the state's exposure has an entry {row!r}; expected four counts")
-        a, b, c, d = (_checked_count(value, "exposure") for value in row)
-        rows.append((a, b, c, d))
-    return tally, rows
+    exposure = _mapping(state, "exposure")
+    columns = {
+        name: unpack(exposure.get(name), np.int64, num_sources, f"exposure.{name}")
+        for name in EXPOSURE_FIELDS
+    }
+    return tally, columns
 
 
 def read_bins_per_step(state: Mapping[str, Any]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,7 +77,8 @@ class Stats:
         file_reopens: how often one of them was opened again: many files take turns, and after an
             error a repaired one is taken in.
         starvation_seconds: device time spent waiting for data; None without a device.
-        exposure: source -> {"documents", "tokens"} delivered, over all ranks since step 0.
+        exposure: source -> {"documents", "tokens", "effective_tokens"} delivered, over all ranks
+            since step 0; after drops and cuts, so that shares of them are those of the run.
         dropped: source -> {"documents", "tokens"} dropped, over all ranks since step 0.
         all_ranks: the counts of all ranks since step 0.
     """
@@ -164,6 +166,14 @@ TALLY_FIELDS = (
     "empty_documents",
     "dummy_rows",
 )
+# And of each source, over all ranks.
+EXPOSURE_FIELDS = (
+    "documents",
+    "tokens",
+    "effective_tokens",
+    "dropped_documents",
+    "dropped_tokens",
+)
 SECONDS_FIELDS = (
     "stall_seconds",
     "first_batch_seconds",
@@ -194,7 +204,7 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
     figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
     figures |= seconds
     opens, reopens = corpus._native.file_counts
-    by_source = dict(zip(corpus.sources, counts.exposure, strict=True))
+    columns = counts.exposure
     return Stats(
         batches=counts.batches,
         utilization=utilization(rank.tokens, rank.slots),
@@ -205,8 +215,18 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
         file_opens=opens,
         file_reopens=reopens,
         starvation_seconds=None,
-        exposure={name: {"documents": row[0], "tokens": row[1]} for name, row in by_source.items()},
-        dropped={name: {"documents": row[2], "tokens": row[3]} for name, row in by_source.items()},
+        exposure=_by_source(corpus, columns, ("documents", "tokens", "effective_tokens")),
+        dropped=_by_source(corpus, columns, ("documents", "tokens"), "dropped_"),
         all_ranks=Totals(**{name: getattr(everyone, name) for name in TALLY_FIELDS}),
         **figures,
     )
+
+
+def _by_source(
+    corpus: Corpus, columns: Mapping[str, Any], names: tuple[str, ...], prefix: str = ""
+) -> dict[str, dict[str, int]]:
+    rows = zip(*(columns[prefix + name].tolist() for name in names), strict=True)
+    return {
+        source: dict(zip(names, row, strict=True))
+        for source, row in zip(corpus.sources, rows, strict=True)
+    }
