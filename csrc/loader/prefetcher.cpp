@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "loader/home.hpp"
 #include "loader/telemetry.hpp"
 #include "loader/threads.hpp"
 
@@ -92,12 +93,12 @@ struct Prefetcher::Impl {
   void close();
   PrefetchCounters counters() const;
 
-  bool forked() const { return getpid() != process; }
+  bool forked() const { return home.left(); }
   void refuse_if_forked() const;
 
   const std::shared_ptr<Producer> producer;
   const PrefetchConfig config;
-  const pid_t process = getpid();
+  const Home home;
   const Clock::time_point begin = Clock::now();
   Ring ring;
   Sequencer sequencer;
@@ -187,7 +188,7 @@ void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error)
 std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_idle) {
   refuse_if_forked();
   const OneAtATime alone(in_next);
-  if (!sequencer.wait_for(nanoseconds::zero())) wait_for_batch(on_idle);
+  if (!sequencer.settled()) wait_for_batch(on_idle);
   std::optional<Delivered> batch = sequencer.take();
   if (!batch) return std::nullopt;
   // Only now may a worker claim the ticket that shares the place just emptied.
@@ -206,7 +207,7 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
   while (true) {
     nanoseconds slice = kIdleSlice;
     if (timed) slice = std::min(slice, config.timeout - nanoseconds(watch.elapsed()));
-    if (sequencer.wait_for(slice)) return;
+    if (sequencer.settled() || sequencer.wait_for(slice)) return;
     const Clock::duration waited = watch.elapsed();
     if (timed && waited >= config.timeout) throw LoaderTimeout(late_message(waited));
     if (on_idle) on_idle();
@@ -251,7 +252,7 @@ PrefetchCounters Prefetcher::Impl::counters() const {
 
 void Prefetcher::Impl::refuse_if_forked() const {
   if (!forked()) return;
-  throw Error("this iterator was opened before fork, in process " + std::to_string(process) +
+  throw Error("this iterator was opened before fork, in process " + std::to_string(home.process()) +
               "; its threads do not exist in process " + std::to_string(getpid()) +
               ": make a new iterator in the child");
 }

@@ -1,7 +1,6 @@
 #include "loader/ring.hpp"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
+#include "loader/home.hpp"
 #include "loader/telemetry.hpp"
 
 namespace brimful {
@@ -71,7 +71,7 @@ struct Ring::State {
   const std::size_t slot_bytes;
   const std::int64_t depth;
   const std::optional<std::int64_t> max_slots;
-  const pid_t process = getpid();
+  const Home home;
 
   // Readable without the lock, which nobody may be there to release in a forked child.
   std::atomic<std::int64_t> size{0};
@@ -103,7 +103,7 @@ struct Ring::State {
   }
 
   void give_back(Slot& slot) noexcept {
-    if (getpid() != process) return;
+    if (home.left()) return;
     Memory unneeded;  // released after the lock
     std::unique_lock lock(mutex);
     if (std::exchange(slot.ahead, false)) --ahead;

@@ -11,6 +11,7 @@ void Sequencer::publish(std::int64_t ticket, Delivered batch) {
   if (closed_) return;
   place(ticket) = std::move(batch);
   const bool awaited = ticket == next_;
+  if (awaited) settle();
   lock.unlock();  // before waking a thread that needs it
   if (awaited) changed_.notify_one();
 }
@@ -20,6 +21,7 @@ void Sequencer::end(std::int64_t ticket, std::exception_ptr error) {
   if (ticket >= end_) return;
   end_ = ticket;
   error_ = std::move(error);
+  settle();
   changed_.notify_one();
 }
 
@@ -27,14 +29,18 @@ void Sequencer::close() {
   std::vector<std::optional<Delivered>> inside;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   closed_ = true;
+  settle();
   inside.swap(places_);
   changed_.notify_one();
 }
 
+void Sequencer::settle() {
+  settled_.store(closed_ || next_ >= end_ || place(next_).has_value(), std::memory_order_release);
+}
+
 bool Sequencer::wait_for(std::chrono::nanoseconds slice) {
   std::unique_lock lock(mutex_);
-  if (!settled() && slice > slice.zero()) changed_.wait_for(lock, slice);
-  return settled();
+  return changed_.wait_for(lock, slice, [this] { return settled(); });
 }
 
 std::optional<Delivered> Sequencer::take() {
@@ -44,7 +50,9 @@ std::optional<Delivered> Sequencer::take() {
     return std::nullopt;
   }
   if (closed_) throw Error("this iterator is closed; make a new one");
-  return std::exchange(place(next_++), std::nullopt);
+  std::optional<Delivered> batch = std::exchange(place(next_++), std::nullopt);
+  settle();
+  return batch;
 }
 
 }  // namespace brimful

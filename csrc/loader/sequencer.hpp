@@ -1,9 +1,11 @@
 // The sequencer: filled batches come in as the workers finish them and go out in the order of their
 // tickets, 0, 1, 2, ... The end of the stream and errors have their place in that order too.
 //
-// Threads: publish(), end() and close() from any thread; the others from one consumer at a time.
+// Threads: publish(), end(), close() and settled() from any thread; the others from one consumer at
+// a time.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -39,7 +41,9 @@ class Sequencer {
   // Lets go of every batch inside; from now on take() throws Error, or is at the end as before.
   void close();
 
-  // Waits at most `slice` (or less, or not at all) and says whether take() may be called.
+  // Whether take() may be called. Takes no lock.
+  bool settled() const { return settled_.load(std::memory_order_acquire); }
+  // Waits for that, at most `slice`, and says whether it is so.
   bool wait_for(std::chrono::nanoseconds slice);
   // The next batch; nothing at the end; or throws the error in its place, every time.
   std::optional<Delivered> take();
@@ -48,8 +52,9 @@ class Sequencer {
   std::optional<Delivered>& place(std::int64_t ticket) {
     return places_[static_cast<std::size_t>(ticket) % places_.size()];
   }
-  bool settled() { return closed_ || next_ >= end_ || place(next_).has_value(); }
+  void settle();  // after every change of what follows
 
+  std::atomic<bool> settled_{false};
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   std::vector<std::optional<Delivered>> places_;
