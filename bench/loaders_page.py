@@ -96,8 +96,8 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
             for row in rows
             if row["task"] == task and row["failure"] is None and row["name"] != LIMIT
         ]
-        ours = [row for row in own if row["name"] == "brimful"]
-        others = [row for row in own if row["name"] != "brimful"]
+        ours = [row for row in own if row["package"] == "brimful"]
+        others = [row for row in own if row["package"] != "brimful"]
         cells = [
             best([row for row in ours if row["workers"] == 2]),
             best([row for row in others if row["workers"]]),
@@ -114,5 +114,5 @@ def best(rows: Sequence[dict[str, Any]]) -> str:
     if not shares:
         return "-"
     row = max(shares, key=lambda row: row["of_limit"])
-    name = "" if row["name"] == "brimful" else f" ({row['name']})"
+    name = "" if row["package"] == "brimful" else f" ({row['name']})"
     return f"{100 * row['of_limit']:.1f} %{name}"

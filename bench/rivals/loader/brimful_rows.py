@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from rivals.loader.corpus import SEQ_LEN, Corpus
 from rivals.loader.job import Job
 
-VARLEN_FIELDS = ("input_ids", "labels", "position_ids", "document_ids")
+VARLEN: dict[str, Any] = {
+    "layout": "varlen",
+    "fields": ("input_ids", "labels", "position_ids", "document_ids"),
+}
 
 
-def stream(source: Any, job: Job, **settings: Any) -> Iterator[int]:
+def stream(source: Any, job: Job, settings: dict[str, Any]) -> Iterator[int]:
     import brimful as bf
 
     loader = bf.DataLoader(
@@ -28,28 +32,41 @@ def stream(source: Any, job: Job, **settings: Any) -> Iterator[int]:
             yield batch.num_tokens
 
 
-def fixed_rows(corpus: Corpus, job: Job) -> Iterator[int]:
-    return stream(corpus.rows_path, job, fields=("input_ids",))
+def rows(corpus: Corpus, job: Job, **settings: Any) -> Iterator[int]:
+    return stream(corpus.rows_path, job, {"fields": ("input_ids",)} | settings)
 
 
-def varlen(corpus: Corpus, job: Job) -> Iterator[int]:
-    return stream(corpus.shards, job, layout="varlen", fields=VARLEN_FIELDS)
-
-
-def packing(corpus: Corpus, job: Job) -> Iterator[int]:
-    return stream(corpus.shards, job, packing="streaming")
+def documents(corpus: Corpus, job: Job, **settings: Any) -> Iterator[int]:
+    return stream(corpus.shards, job, settings)
 
 
 def jobs() -> list[Job]:
-    def job(task: str, stream: Any, workers: int, remark: str = "") -> Job:
-        return Job(task, "brimful", stream, workers, "brimful", None, ("torch", "brimful"), remark)
+    def job(task: str, source: Any, workers: int, remark: str = "", **settings: Any) -> Job:
+        told = [f'{name}="{settings[name]}"' for name in ("io", "packing") if name in settings]
+        return Job(
+            task,
+            ", ".join(["brimful", *told]),
+            partial(source, **settings),
+            workers,
+            "brimful",
+            imports=("torch", "brimful"),
+            remark=remark,
+        )
 
+    streaming = "Packs while the stream runs, by `streaming`"
+    concat = "Cuts documents as the limit does"
     return [
-        *(job("rows8", fixed_rows, workers) for workers in (0, 1, 2)),
-        *(job("rows64", fixed_rows, workers) for workers in (0, 1, 2)),
-        *(job("varlen", varlen, workers, "Packs, by `streaming`") for workers in (0, 1, 2)),
+        *(job("rows8", rows, workers) for workers in (0, 1, 2)),
+        job("rows8", rows, 2, io="pread"),
+        *(job("rows64", rows, workers) for workers in (0, 1, 2)),
+        *(job("varlen", documents, workers, streaming, **VARLEN) for workers in (0, 1, 2)),
         *(
-            job("packing", packing, workers, "input_ids, labels, position_ids, cu_seqlens")
+            job("varlen", documents, workers, concat, packing="concat", **VARLEN)
+            for workers in (0, 2)
+        ),
+        job("varlen", documents, 2, streaming, io="pread", **VARLEN),
+        *(
+            job("packing", documents, workers, "input_ids, labels, position_ids, cu_seqlens")
             for workers in (0, 1)
         ),
     ]
