@@ -205,7 +205,7 @@ def main() -> None:
     parser.add_argument("--corpus", type=Path, default=Path(tempfile.gettempdir(), "brimful-bench"))
     parser.add_argument("--millions", type=int, default=TOKENS // 1_000_000, help="tokens of it")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=0.6, help="of a round")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of a round")
     parser.add_argument("--only", default="", help="words of a row's task/name/workers")
     parser.add_argument("--json", type=Path, help="also write all figures to this file")
     options = parser.parse_args()
