@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import bench_cold
 import bench_startup
 import loader_table
 import machine
@@ -52,8 +53,19 @@ that the batch is ready.
 """
 
 
+COLD = """\
+## From the device
+
+brimful alone over {size:.0f} MB in documents of 1 to 8 KiB that are not in the page cache: each of
+{rounds} rounds rids it of the file before each measurement, and the last column says how much of it
+mincore finds cached all the same. The plain reads do nothing else: one thread with pieces of 1 MiB
+for documents in their order, as many threads as the loader has with preads of as many documents for
+shuffled ones. What is below this machine may cache too.
+"""
+
+
 def page(figures: dict[str, Any]) -> str:
-    loader, startup = figures["loader"], figures["startup"]
+    loader, startup, cold = figures["loader"], figures["startup"], figures["cold"]
     parts: list[str] = []
     if "failure" in loader:
         parts += [f"Not measured: {loader['failure']}", ""]
@@ -74,6 +86,12 @@ def page(figures: dict[str, Any]) -> str:
     else:
         parts += STARTUP.format(repeats=startup["options"]["repeats"]).splitlines()
         parts += ["", *bench_startup.table(startup["probes"]), ""]
+    if "failure" in cold:
+        parts += [f"Not measured: {cold['failure']}", ""]
+    else:
+        size = 2 * bench_cold.TOKENS / 1e6
+        parts += COLD.format(size=size, rounds=cold["options"]["rounds"]).splitlines()
+        parts += ["", *bench_cold.table(cold["rows"]), ""]
     return "\n".join(parts).rstrip() + "\n"
 
 

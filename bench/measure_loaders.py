@@ -55,6 +55,7 @@ def main() -> None:
         figures = {
             "loader": run("bench_loader.py", corpus + rounds, minutes=30),
             "startup": run("bench_startup.py", corpus + repeats, minutes=10),
+            "cold": run("bench_cold.py", corpus + rounds[:2], minutes=10),
         }
         figures_path.write_text(json.dumps(figures))
     options.page.write_text(loaders_page.page(json.loads(figures_path.read_text())))

@@ -20,22 +20,27 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-FLAGS = ("-O3", "-march=native", "-std=c11", "-shared", "-fPIC")
+FLAGS = ("-O3", "-march=native", "-std=gnu11", "-pthread", "-shared", "-fPIC")
 SLOTS_BEYOND_DEPTH = 1
 """A ring holds `depth` batches ready, and the one that its consumer has."""
 
 
 @functools.cache
-def library() -> ctypes.CDLL:
-    """limit.c, compiled. Raises CalledProcessError with the compiler's words."""
+def build(source: str) -> ctypes.CDLL:
+    """A C file of this folder, compiled. Raises CalledProcessError after the compiler's words."""
     with tempfile.TemporaryDirectory() as folder:
         built = Path(folder, "limit.so")
-        source = Path(__file__).with_name("limit.c")
         compiler = os.environ.get("CC", "cc")
-        subprocess.run([compiler, *FLAGS, "-o", built, source], check=True)
-        loaded = ctypes.CDLL(str(built))
-    loaded.fill_varlen.restype = ctypes.c_int64
-    return loaded
+        path = Path(__file__).with_name(source)
+        subprocess.run([compiler, *FLAGS, "-o", built, path], check=True)
+        return ctypes.CDLL(str(built))
+
+
+def library() -> ctypes.CDLL:
+    """The loops of limit.c."""
+    loops = build("limit.c")
+    loops.fill_varlen.restype = ctypes.c_int64
+    return loops
 
 
 def touched(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[np.generic]:
