@@ -27,6 +27,10 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "balance": {"balance": "attention", "world_size": 2, "rank": 1, "accumulate": 2},
     "at most 3 documents": {"max_segments": 3, "shuffle": True},
     "mixture": {"shuffle": True, "seed": 2**63},
+    "scheduled mixture": {"shuffle": True, "packing": "best_fit_decreasing"},
+    "capped mixture": {"shuffle": True, "world_size": 2, "rank": 0},
+    "mixture that drops": {"packing": "concat", "shuffle": True},
+    "shuffled blocks": {"shuffle": "block", "shuffle_block": 64},
 }
 GOLDEN = {
     "streaming": "e2205356757c458a",
@@ -40,15 +44,38 @@ GOLDEN = {
     "balance": "3a9f2b47f55870b5",
     "at most 3 documents": "1666a2c9fd1d8189",
     "mixture": "972734a6416cb4fc",
+    "scheduled mixture": "34c1409a04e393b3",
+    "capped mixture": "1030e8e8f948cc75",
+    "mixture that drops": "23667cdf14bec33a",
+    "shuffled blocks": "bf9bf308c83817be",
 }
 VERSION = 2
 
 
+MIXES: dict[str, dict[str, Any]] = {
+    "mixture": {"weights": [0.5, 0.2, 0.3]},
+    "scheduled mixture": {
+        "weights": [
+            (0, {"a": 1, "b": 2, "c": 0}),
+            (200_000, {"a": 1, "b": 1, "c": 1}),
+            (900_000, {"a": 0, "b": 1, "c": 3}),
+        ],
+        "epoch_tokens": 500_000,
+    },
+    "capped mixture": {
+        "weights": [3, 1, 1],
+        "unit": "documents",
+        "max_passes": {"a": 0.75, "c": 2.5},
+    },
+    "mixture that drops": {"weights": [5, 1, 1], "when_dry": "drop"},
+}
+
+
 def corpus(name: str) -> bf.Corpus:
-    if name != "mixture":
+    if name not in MIXES:
         return corpus_of(LENGTHS)
     sources = {"a": LENGTHS[:1500], "b": LENGTHS[1500:2700], "c": LENGTHS[2700:]}
-    return mixed(sources, weights=[0.5, 0.2, 0.3])
+    return mixed(sources, **MIXES[name])
 
 
 def stream_hash(name: str) -> str:
