@@ -40,7 +40,7 @@ within each round. Nothing is done with a batch. Epochs end and begin while the 
   indexes that a rival keeps in files are there.
 - Each rival reads the tokens in its own format and comes as near to the task as it can; notes say
   what it does otherwise.
-- Nothing here is about remote storage or devices.
+- Nothing here is about remote storage or accelerators.
 """
 
 STARTUP = """\
