@@ -21,6 +21,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
@@ -36,6 +37,7 @@ from rivals.loader.limit import LIMIT
 CHILD = Path(__file__).with_name("loader_row.py")
 PREPARE_SECONDS = 300
 START_SECONDS = 60  # for imports and a first batch
+END_SECONDS = 3
 
 
 class Failed(Exception):
@@ -118,16 +120,23 @@ class Row:
         return lines[-1] if lines else f"ended with status {status} and without a word"
 
     def _stop(self) -> None:
-        """Ends the process and all that it started, which share its session."""
+        """Asks the process to end; kills what is left of it and of all in its session."""
         if self._process is None:
             return
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        # Trackers of shared memory outlive a process by a moment, and clean up after it.
+        deadline = time.monotonic() + END_SECONDS
         with contextlib.suppress(ProcessLookupError):
+            while time.monotonic() < deadline:
+                self._process.poll()
+                os.killpg(self._process.pid, 0)
+                time.sleep(0.02)
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
-            assert pipe is not None
-            with contextlib.suppress(OSError):
-                pipe.close()
+        self._process.stdout.close()
         self._process = None
 
     def end(self) -> None:

@@ -59,7 +59,7 @@ def serve(job: Job, corpus: Corpus, say: Any) -> None:
     for module in job.imports:
         importlib.import_module(module)
     begin = time.perf_counter()
-    stream = job.stream(corpus, job)
+    stream: Any = job.stream(corpus, job)
     next(stream)
     say(first_batch_seconds=time.perf_counter() - begin)
     for line in sys.stdin:
@@ -74,6 +74,7 @@ def serve(job: Job, corpus: Corpus, say: Any) -> None:
             cpu_seconds=cpu_seconds() - cpu,
             anonymous_bytes=anonymous_bytes() - before,
         )
+    stream.close()
 
 
 def draw(stream: Any, seconds: float) -> tuple[int, int, float]:

@@ -29,7 +29,7 @@ def fixed_rows(corpus: Corpus, job: Job) -> Iterator[int]:
     import torch
     from torch.utils.data import DataLoader
 
-    from rivals.loader.streaming_import import StreamingDataset
+    from rivals.loader.streaming_import import StreamingDataset, clean_stale_shared_memory
 
     class Tokens(StreamingDataset):  # type: ignore[misc]
         def __getitem__(self, index: Any) -> Any:
@@ -38,15 +38,17 @@ def fixed_rows(corpus: Corpus, job: Job) -> Iterator[int]:
     dataset = Tokens(
         local=str(prepare(corpus)), shuffle=True, shuffle_seed=17, batch_size=job.batch_size
     )
-    return endless(
-        DataLoader(
-            dataset,
-            batch_size=job.batch_size,
-            num_workers=job.workers,
-            persistent_workers=job.workers > 0,
-            drop_last=True,
-        )
+    loader = DataLoader(
+        dataset,
+        batch_size=job.batch_size,
+        num_workers=job.workers,
+        persistent_workers=job.workers > 0,
+        drop_last=True,
     )
+    try:
+        yield from endless(loader)
+    finally:
+        clean_stale_shared_memory()  # else its names stay behind in /dev/shm
 
 
 def jobs() -> list[Job]:

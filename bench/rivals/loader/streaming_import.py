@@ -19,5 +19,6 @@ for name, attribute in (
     sys.modules.setdefault(name, module)
 
 from streaming import MDSWriter, StreamingDataset  # noqa: E402
+from streaming.base.util import clean_stale_shared_memory  # noqa: E402
 
-__all__ = ["MDSWriter", "StreamingDataset"]
+__all__ = ["MDSWriter", "StreamingDataset", "clean_stale_shared_memory"]
