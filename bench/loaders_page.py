@@ -114,7 +114,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[str]:
             for row in rows
             if row["task"] == task and row["failure"] is None and row["name"] != LIMIT
         ]
-        ours = [row for row in own if row["package"] == "brimful"]
+        ours = [row for row in own if row["name"] == "brimful"]
         others = [row for row in own if row["package"] != "brimful"]
         cells = [
             best([row for row in ours if row["workers"] == 2]),
