@@ -43,10 +43,11 @@ py::object next(Stream& stream) {
   py::tuple columns(stream.layout().config().fields.size());
   for (std::size_t f = 0; f < columns.size(); ++f) columns[f] = column(*batch, stream.layout(), f);
   BatchMeta& meta = batch->meta;
-  return py::make_tuple(
-      columns, to_array(std::move(meta.cu_seqlens)), to_array(std::move(meta.documents)),
-      to_array(std::move(meta.starts)), meta.max_seqlen, meta.num_tokens, meta.num_items,
-      batch->spec.num_items_step, batch->spec.num_items_step_global, meta.bad.size());
+  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
+                        to_array(std::move(meta.documents)), to_array(std::move(meta.starts)),
+                        meta.max_seqlen, meta.num_tokens, meta.num_items,
+                        batch->spec.num_items_step, batch->spec.num_items_step_global,
+                        batch->spec.step, batch->spec.micro_batch, meta.bad.size());
 }
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
@@ -85,6 +86,8 @@ constexpr std::pair<const char*, std::int64_t SourceTally::*> kExposureColumns[]
     {"effective_tokens", &SourceTally::effective_tokens},
     {"dropped_documents", &SourceTally::dropped_documents},
     {"dropped_tokens", &SourceTally::dropped_tokens},
+    {"skipped_documents", &SourceTally::skipped_documents},
+    {"skipped_tokens", &SourceTally::skipped_tokens},
 };
 
 void restore(Ledger& ledger, const Tally& global, const Exposure& exposure) {
@@ -113,15 +116,17 @@ Exposure exposure(const Counts& counts) {
   return columns;
 }
 
-// Document, source, file, whether its mask is to blame, place and token.
-using BadRow = std::tuple<std::int64_t, std::string, std::string, bool, std::int64_t, std::int64_t>;
+// Document, source, file, whether its mask is to blame, place and token; epoch and step in it.
+using BadRow = std::tuple<std::int64_t, std::string, std::string, bool, std::int64_t, std::int64_t,
+                          std::int64_t, std::int64_t>;
 
 // Pieces of this corpus, which keeps the files that they name.
-std::vector<BadRow> bad_documents(const Ledger& ledger, const Corpus& corpus) {
+std::vector<BadRow> bad_documents(const Ledger& ledger, const Corpus& corpus, std::size_t first) {
   std::vector<BadRow> rows;
-  for (const BadPiece& bad : ledger.bad_documents()) {
+  for (const auto& [bad, epoch, step] : ledger.bad_documents(first)) {
     rows.emplace_back(bad.document, corpus.source(corpus.source_of(bad.document)).name,
-                      bad.store->name, bad.reason == BadReason::kMasked, bad.place, bad.token);
+                      bad.store->name, bad.reason == BadReason::kMasked, bad.place, bad.token,
+                      epoch, step);
   }
   return rows;
 }
@@ -158,18 +163,21 @@ void bind_loader(py::module_& m) {
   py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
       .def(py::init<int>(), py::arg("num_sources"))
       .def("counts", &Ledger::counts)
-      .def("bad_documents", &bad_documents, py::arg("corpus"))
+      .def("bad_documents", &bad_documents, py::arg("corpus"), py::arg("first"))
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
 
   py::class_<Stream>(m, "Stream")
       .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, ReadConfig, PrefetchConfig,
-                    std::shared_ptr<Ledger>>(),
+                    std::shared_ptr<Ledger>, StepSet, std::int64_t>(),
            py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
-           py::arg("read"), py::arg("prefetch"), py::arg("ledger"), py::call_guard<ReleasedGil>())
+           py::arg("read"), py::arg("prefetch"), py::arg("ledger"), py::arg("skip"),
+           py::arg("steps_before"), py::call_guard<ReleasedGil>())
       .def("next", &next)
       .def("close", &Stream::close, py::call_guard<ReleasedGil>())
       .def_property_readonly("epoch", &Stream::epoch)
       .def_property_readonly("cursor", &Stream::cursor)
+      .def_property_readonly("passed_steps", &Stream::passed_steps)
+      .def_property_readonly("epoch_steps", &Stream::epoch_steps)
       .def_property_readonly("counters", &Stream::counters);
 }
 

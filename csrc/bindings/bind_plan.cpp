@@ -89,17 +89,20 @@ void bind_plan(py::module_& m) {
 
   py::class_<Cursor>(m, "Cursor")
       .def(py::init([](std::int64_t epoch, std::int64_t window, std::int64_t bin,
-                       std::int64_t step_bins, std::int64_t order_step, std::int64_t order_phase) {
-             return Cursor{epoch, window, bin, step_bins, {order_step, order_phase}};
+                       std::int64_t step_bins, std::int64_t order_step, std::int64_t order_phase,
+                       std::int64_t step) {
+             return Cursor{epoch, window, bin, step_bins, {order_step, order_phase}, step};
            }),
            py::arg("epoch") = 0, py::arg("window") = 0, py::arg("bin") = 0,
-           py::arg("step_bins") = 0, py::arg("order_step") = 0, py::arg("order_phase") = 0)
+           py::arg("step_bins") = 0, py::arg("order_step") = 0, py::arg("order_phase") = 0,
+           py::arg("step") = 0)
       .def_readonly("epoch", &Cursor::epoch)
       .def_readonly("window", &Cursor::window)
       .def_readonly("bin", &Cursor::bin)
       .def_readonly("step_bins", &Cursor::step_bins)
       .def_property_readonly("order_step", [](const Cursor& c) { return c.order.step; })
-      .def_property_readonly("order_phase", [](const Cursor& c) { return c.order.phase; });
+      .def_property_readonly("order_phase", [](const Cursor& c) { return c.order.phase; })
+      .def_readonly("step", &Cursor::step);
 
   py::class_<Geometry>(m, "Geometry")
       .def(py::init([](std::int64_t batch_size, std::int64_t world_size, std::int64_t rank,
@@ -110,8 +113,6 @@ void bind_plan(py::module_& m) {
            py::arg("accumulate"), py::arg("drop_last"), py::arg("trim"))
       .def_property_readonly("bins_per_step", &Geometry::bins_per_step);
 
-  m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
-        py::call_guard<ReleasedGil>());
   m.def("check_cursor", py::overload_cast<const Plan&, const Cursor&>(&check), py::arg("plan"),
         py::arg("cursor"), py::call_guard<ReleasedGil>());
   m.def("untouched_window", &untouched_window, py::arg("plan"), py::arg("cursor"),
@@ -131,7 +132,10 @@ void bind_plan(py::module_& m) {
       .def_readwrite("truncated_documents", &Tally::truncated_documents)
       .def_readwrite("split_documents", &Tally::split_documents)
       .def_readwrite("empty_documents", &Tally::empty_documents)
-      .def_readwrite("dummy_rows", &Tally::dummy_rows);
+      .def_readwrite("dummy_rows", &Tally::dummy_rows)
+      .def_readwrite("skipped_steps", &Tally::skipped_steps)
+      .def_readwrite("skipped_documents", &Tally::skipped_documents)
+      .def_readwrite("skipped_tokens", &Tally::skipped_tokens);
 }
 
 }  // namespace brimful

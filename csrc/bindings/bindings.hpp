@@ -11,6 +11,7 @@ void bind_transfer(pybind11::module_& m);
 void bind_packer(pybind11::module_& m);
 void bind_unpad(pybind11::module_& m);
 void bind_plan(pybind11::module_& m);
+void bind_steps(pybind11::module_& m);
 void bind_optimal(pybind11::module_& m);
 void bind_loader(pybind11::module_& m);
 void bind_mix(pybind11::module_& m);

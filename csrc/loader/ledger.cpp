@@ -1,5 +1,6 @@
 #include "loader/ledger.hpp"
 
+#include <algorithm>
 #include <string>
 
 #include "core/error.hpp"
@@ -11,10 +12,10 @@ Ledger::Ledger(int num_sources) {
   for (int s = 0; s < num_sources; ++s) counts_.exposure[static_cast<std::size_t>(s)].source = s;
 }
 
-void Ledger::add_batch(const Delta& delta, std::span<const BadPiece> bad) {
+void Ledger::add_batch(const BatchSpec& spec, std::span<const BadPiece> bad) {
   const std::scoped_lock lock(mutex_);
   counts_.batches += 1;
-  add(delta);
+  add(spec.delta);
   for (const BadPiece& piece : bad) {
     counts_.rank.tokens -= piece.tokens;
     counts_.rank.effective_tokens -= piece.effective_tokens;
@@ -22,7 +23,9 @@ void Ledger::add_batch(const Delta& delta, std::span<const BadPiece> bad) {
     counts_.bad_tokens += piece.tokens;
     if (!piece.first) continue;
     counts_.bad_documents += 1;
-    if (bad_documents_.size() < kMostBadDocuments) bad_documents_.push_back(piece);
+    if (bad_documents_.size() < kMostBadDocuments) {
+      bad_documents_.push_back({piece, spec.epoch, spec.step});
+    }
   }
 }
 
@@ -40,9 +43,11 @@ void Ledger::add(const Delta& delta) {
   }
 }
 
-std::vector<BadPiece> Ledger::bad_documents() const {
+std::vector<BadDocument> Ledger::bad_documents(std::size_t first) const {
   const std::scoped_lock lock(mutex_);
-  return bad_documents_;
+  const auto begin =
+      bad_documents_.begin() + static_cast<std::ptrdiff_t>(std::min(first, bad_documents_.size()));
+  return {begin, bad_documents_.end()};
 }
 
 Counts Ledger::counts() const {

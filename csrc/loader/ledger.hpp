@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "batch/quarantine.hpp"
+#include "plan/dealer.hpp"
 #include "plan/tally.hpp"
 
 namespace brimful {
@@ -24,17 +25,24 @@ struct Counts {
   Evenness evenness;
 };
 
+// A document that was put aside, and the step it was meant for.
+struct BadDocument {
+  BadPiece piece;
+  std::int64_t epoch;
+  std::int64_t step;  // in its epoch
+};
+
 class Ledger {
  public:
   explicit Ledger(int num_sources);
 
   // A batch was delivered.
-  void add_batch(const Delta& delta, std::span<const BadPiece> bad);
+  void add_batch(const BatchSpec& spec, std::span<const BadPiece> bad);
   // What the end of an epoch adds.
   void add_end(const Delta& delta);
   Counts counts() const;
-  // The first bad pieces that stand for a document, in order of delivery.
-  std::vector<BadPiece> bad_documents() const;
+  // In order of delivery, from number `first` on.
+  std::vector<BadDocument> bad_documents(std::size_t first) const;
   // Goes on from counts that a state carries. This rank's are kept: they speak of this process.
   void restore(const Tally& global, const std::vector<SourceTally>& exposure);
 
@@ -45,7 +53,7 @@ class Ledger {
 
   mutable std::mutex mutex_;
   Counts counts_;
-  std::vector<BadPiece> bad_documents_;
+  std::vector<BadDocument> bad_documents_;
 };
 
 }  // namespace brimful

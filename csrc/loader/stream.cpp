@@ -10,11 +10,12 @@ namespace brimful {
 class Stream::Maker : public Producer {
  public:
   Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-        ReadConfig read)
+        ReadConfig read, StepSet skip, std::int64_t steps_before)
       : layout_(std::move(layout)),
         read_(read),
-        dealer_(std::move(plan), geometry, cursor),
-        epoch_(dealer_.epoch()) {}
+        dealer_(std::move(plan), geometry, cursor, std::move(skip), steps_before),
+        epoch_(dealer_.epoch()),
+        passed_steps_(dealer_.steps_before() - steps_before) {}
 
   std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
   std::optional<BatchSpec> claim() override { return dealer_.next(); }
@@ -24,18 +25,23 @@ class Stream::Maker : public Producer {
 
   const Layout& layout() const { return layout_; }
   std::int64_t epoch() const { return epoch_; }
+  std::int64_t passed_steps() const { return passed_steps_; }
   const Delta& end() const { return dealer_.end(); }
+  std::int64_t steps() const { return dealer_.steps(); }
 
  private:
   Layout layout_;
   ReadConfig read_;
   Dealer dealer_;
   std::int64_t epoch_;
+  std::int64_t passed_steps_;
 };
 
 Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-               ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger)
-    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor, read)),
+               ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
+               StepSet skip, std::int64_t steps_before)
+    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor, read,
+                                     std::move(skip), steps_before)),
       ledger_(std::move(ledger)),
       cursor_(cursor),
       prefetcher_(maker_, prefetch) {}
@@ -45,7 +51,7 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
-    ledger_->add_batch(batch->spec.delta, batch->meta.bad);
+    ledger_->add_batch(batch->spec, batch->meta.bad);
   } else if (!finished_) {
     finished_ = true;
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};
@@ -57,6 +63,13 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
 const Layout& Stream::layout() const { return maker_->layout(); }
 
 std::int64_t Stream::epoch() const { return maker_->epoch(); }
+
+std::int64_t Stream::passed_steps() const { return maker_->passed_steps(); }
+
+std::optional<std::int64_t> Stream::epoch_steps() const {
+  const std::scoped_lock lock(cursor_mutex_);
+  return finished_ ? std::optional(maker_->steps()) : std::nullopt;
+}
 
 Cursor Stream::cursor() const {
   const std::scoped_lock lock(cursor_mutex_);

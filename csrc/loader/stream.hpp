@@ -20,8 +20,10 @@ namespace brimful {
 
 class Stream {
  public:
+  // Steps in `skip` are left out, as the dealer does.
   Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-         ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger);
+         ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
+         StepSet skip = {}, std::int64_t steps_before = 0);
 
   // As Prefetcher::next().
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
@@ -31,6 +33,10 @@ class Stream {
   std::int64_t epoch() const;  // being delivered
   // Of the next batch to be delivered; the next epoch's beginning once the end was reached.
   Cursor cursor() const;
+  // Steps of the epoch that the cursor given was at the end of; 0 where it was not.
+  std::int64_t passed_steps() const;
+  // Steps of the epoch, once its end was reached.
+  std::optional<std::int64_t> epoch_steps() const;
   PrefetchCounters counters() const { return prefetcher_.counters(); }
 
  private:

@@ -50,7 +50,8 @@ void check(const Plan& plan, const Cursor& c) {
                      std::to_string(most_epochs) + " epochs that can be numbered");
   }
   const std::int64_t num_windows = c.epoch < 0 ? 0 : plan.num_windows(c.epoch);
-  if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 || c.window > num_windows) {
+  if (c.epoch < 0 || c.window < 0 || c.bin < 0 || c.step_bins < 0 || c.step < 0 ||
+      c.window > num_windows) {
     throw StateError("the state's place (" + place(c) + ") does not exist: that epoch has " +
                      std::to_string(num_windows) + " windows");
   }
@@ -85,7 +86,8 @@ void check(const Plan& plan, const Cursor& c) {
   }
 }
 
-std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor) {
+std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor,
+                           const StepSet& skip, std::int64_t steps_before) {
   checked(geometry);
   check(plan, cursor);
   std::int64_t bins = -cursor.bin - cursor.step_bins;
@@ -97,14 +99,18 @@ std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cur
   const std::int64_t per_batch = geometry.bins_per_batch();
   if (bins <= 0) return 0;
   std::int64_t batches = 0;
+  std::int64_t step = steps_before + cursor.step;
   if (cursor.step_bins > 0) {  // the rest of a step begun under another split of it
     const std::int64_t rest = per_step - cursor.step_bins;
     if (bins < rest && geometry.drop_last) return 0;
     batches += ceil_div(std::min(bins, rest), per_batch);
     bins -= std::min(bins, rest);
+    ++step;
   }
-  batches += bins / per_step * geometry.accumulate;
-  return batches + (geometry.drop_last ? 0 : ceil_div(bins % per_step, per_batch));
+  const std::int64_t whole = bins / per_step;
+  batches += (whole - skip.count(step, step + whole)) * geometry.accumulate;
+  if (geometry.drop_last || skip.contains(step + whole)) return batches;
+  return batches + ceil_div(bins % per_step, per_batch);
 }
 
 Cursor untouched_window(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step) {
@@ -122,6 +128,7 @@ Cursor settled(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_ste
   check(plan, cursor);
   Cursor at = cursor;
   at.step_bins = 0;
+  at.step += cursor.step_bins > 0 ? 1 : 0;
   std::int64_t passed = 0;  // bins of the step, in windows before
   for (; at.window < plan.num_windows(at.epoch); ++at.window, at.bin = 0) {
     if (at.bin == 0 && plan.config().balance) {

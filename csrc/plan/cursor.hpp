@@ -6,6 +6,7 @@
 
 #include "plan/plan.hpp"
 #include "plan/step_order.hpp"
+#include "plan/step_set.hpp"
 
 namespace brimful {
 
@@ -17,6 +18,7 @@ struct Cursor {
   std::int64_t bin = 0;        // in the window; may equal its number of bins
   std::int64_t step_bins = 0;  // bins of this step already delivered
   StepOrder order = {};  // of the window, where bins of it were delivered under PlanConfig::balance
+  std::int64_t step = 0;  // number of the current step in its epoch
   bool operator==(const Cursor&) const = default;
 };
 
@@ -39,8 +41,10 @@ Geometry checked(const Geometry& geometry);
 // Throws StateError for a cursor at a place that the plan does not have.
 void check(const Plan& plan, const Cursor& cursor);
 
-// Batches of any one rank from `cursor` to the end of its epoch. Packs lengths, reads no tokens.
-std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor);
+// Batches of any one rank from `cursor` to the end of its epoch, without those of skipped steps;
+// `steps_before` counts the steps of the epochs before. Packs lengths, reads no tokens.
+std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor,
+                           const StepSet& skip = {}, std::int64_t steps_before = 0);
 
 // The first window at or behind a place from which no step that has begun takes bins, as a cursor:
 // there the mix may change. Steps are of `bins_per_step` bins.

@@ -26,8 +26,13 @@ std::int64_t cost_of(const BinRef& bin) {
 
 }  // namespace
 
-Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor)
-    : plan_(std::move(plan)), geometry_(checked(geometry)), cursor_(cursor) {
+Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor, StepSet skip,
+               std::int64_t steps_before)
+    : plan_(std::move(plan)),
+      geometry_(checked(geometry)),
+      skip_(std::move(skip)),
+      steps_before_(steps_before),
+      cursor_(cursor) {
   check(*plan_, cursor_);
   walk_window_ = cursor_.window;
   walk_bin_ = cursor_.bin;
@@ -36,6 +41,7 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
   const bool at_start = cursor_ == Cursor{.epoch = cursor_.epoch};
   if (at_start) plan_->check_epoch(cursor_.epoch);
   if (at_start || gather_step()) return;
+  steps_before_ += cursor_.step;
   cursor_ = Cursor{.epoch = cursor_.epoch + 1};
   plan_->check_epoch(cursor_.epoch);
   walk_window_ = 0;
@@ -48,10 +54,14 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
 
 std::optional<BatchSpec> Dealer::next() {
   if (finished_ || (step_.empty() && !gather_step())) return std::nullopt;
+  if (label_starts_.empty()) weigh_step();
   const std::int64_t begin = cursor_.step_bins;
   const std::int64_t end =
       std::min(begin + geometry_.bins_per_batch(), static_cast<std::int64_t>(step_.size()));
   BatchSpec spec;
+  spec.epoch = cursor_.epoch;
+  spec.step = cursor_.step;
+  spec.micro_batch = begin / geometry_.bins_per_batch();
   spec.delta = std::exchange(pending_, {});
   spec.num_items_step = num_items_step_;
   spec.num_items_step_global = num_items_step_global_;
@@ -68,7 +78,7 @@ std::optional<BatchSpec> Dealer::next() {
 
   cursor_.step_bins = end;
   if (end == static_cast<std::int64_t>(step_.size())) {
-    cursor_ = {cursor_.epoch, walk_window_, walk_bin_, 0, walk_order_};
+    cursor_ = {cursor_.epoch, walk_window_, walk_bin_, 0, walk_order_, cursor_.step + 1};
     spec.delta.evenness += evenness_;
     step_.clear();
   }
@@ -76,36 +86,61 @@ std::optional<BatchSpec> Dealer::next() {
   return spec;
 }
 
-// Takes the bins of the next step. False at the end of the epoch.
+StepBins Dealer::step() {
+  if (finished_ || (step_.empty() && !gather_step())) return {};
+  return {step_, ranks_};
+}
+
+// Takes the bins of the next step that is not skipped. False at the end of the epoch.
 bool Dealer::gather_step() {
+  while (true) {
+    take_step();
+    const bool begun = first_bin_ > 0;
+    const bool complete = static_cast<std::int64_t>(step_.size()) == geometry_.bins_per_step();
+    // What the windows of a half-delivered step lost was counted with its first batch.
+    if (begun) pending_ = {};
+    if (!complete && geometry_.drop_last) drop_rest_of_step();
+    finished_ = static_cast<std::int64_t>(step_.size()) <= std::exchange(first_bin_, 0);
+    if (finished_) {
+      step_.clear();
+      return false;
+    }
+    if (begun || !skip_.contains(steps_before_ + cursor_.step)) {
+      evenness_ = {};
+      // A step that an earlier run began had other ranks, perhaps.
+      if (complete && !begun) evenness_ = {.steps = 1, .imbalance = step_imbalance()};
+      return true;
+    }
+    skip_step();
+  }
+}
+
+// As many bins as a step has, or as there are, and their ranks.
+void Dealer::take_step() {
   step_.clear();
+  labels_.clear();
+  label_starts_.clear();
+  while (static_cast<std::int64_t>(step_.size()) < geometry_.bins_per_step()) {
+    auto bin = take_bin();
+    if (!bin) break;
+    step_.push_back(std::move(*bin));
+  }
+  ranks_ = deal_step();
+}
+
+// Counts the labels of the step.
+void Dealer::weigh_step() {
   labels_.clear();
   label_starts_.assign(1, 0);
   num_items_step_ = 0;
   num_items_step_global_ = 0;
-  while (static_cast<std::int64_t>(step_.size()) < geometry_.bins_per_step()) {
-    auto bin = take_bin();
-    if (!bin) break;
-    num_items_step_global_ += plan_->effective_tokens(*bin->window, bin->bin, labels_);
-    label_starts_.push_back(labels_.size());
-    step_.push_back(std::move(*bin));
-  }
-  ranks_ = deal_step();
   for (std::size_t i = 0; i < step_.size(); ++i) {
+    num_items_step_global_ += plan_->effective_tokens(*step_[i].window, step_[i].bin, labels_);
+    label_starts_.push_back(labels_.size());
     if (ranks_[i] != geometry_.rank) continue;
     const std::span<const std::int64_t> labels = labels_of(i);
     num_items_step_ += std::accumulate(labels.begin(), labels.end(), std::int64_t{0});
   }
-  // What the windows of a half-delivered step lost was counted with its first batch.
-  if (first_bin_ > 0) pending_ = {};
-  const bool complete = static_cast<std::int64_t>(step_.size()) == geometry_.bins_per_step();
-  evenness_ = {};
-  // A step that an earlier run began had other ranks, perhaps.
-  if (complete && first_bin_ == 0) evenness_ = {.steps = 1, .imbalance = step_imbalance()};
-  if (!complete && geometry_.drop_last) drop_rest_of_step();
-  finished_ = static_cast<std::int64_t>(step_.size()) <= std::exchange(first_bin_, 0);
-  if (finished_) step_.clear();
-  return !finished_;
 }
 
 // The rank that each bin of the step goes to. Turns are counted from the first bin dealt here; what
@@ -147,20 +182,44 @@ void Dealer::add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) co
   spec.delta.rank.slots += spec.width * static_cast<std::int64_t>(spec.rows.size());
 }
 
-void Dealer::drop_rest_of_step() {
-  for (auto i = static_cast<std::size_t>(cursor_.step_bins); i < step_.size(); ++i) {
-    Delta bin;
-    add_bin(step_[i], {}, ranks_[i] == geometry_.rank, bin);
-    pending_.rank.dropped_documents += bin.rank.documents;
-    pending_.rank.dropped_tokens += bin.rank.tokens;
-    pending_.global.dropped_documents += bin.global.documents;
-    pending_.global.dropped_tokens += bin.global.tokens;
-    for (const SourceTally& tally : bin.exposure) {
-      SourceTally& dropped = pending_.of_source(tally.source);
-      dropped.dropped_documents += tally.documents;
-      dropped.dropped_tokens += tally.tokens;
-    }
+// Documents and tokens of the step from a bin on.
+Delta Dealer::contents(std::size_t first_bin) const {
+  Delta delta;
+  for (std::size_t i = first_bin; i < step_.size(); ++i) {
+    add_bin(step_[i], {}, ranks_[i] == geometry_.rank, delta);
   }
+  return delta;
+}
+
+void Dealer::drop_rest_of_step() {
+  const Delta rest = contents(static_cast<std::size_t>(cursor_.step_bins));
+  pending_.rank.dropped_documents += rest.rank.documents;
+  pending_.rank.dropped_tokens += rest.rank.tokens;
+  pending_.global.dropped_documents += rest.global.documents;
+  pending_.global.dropped_tokens += rest.global.tokens;
+  for (const SourceTally& tally : rest.exposure) {
+    SourceTally& dropped = pending_.of_source(tally.source);
+    dropped.dropped_documents += tally.documents;
+    dropped.dropped_tokens += tally.tokens;
+  }
+  step_.clear();
+}
+
+void Dealer::skip_step() {
+  const Delta all = contents(0);
+  const auto skip = [](const Tally& tally, Tally& pending) {
+    pending.skipped_steps += 1;
+    pending.skipped_documents += tally.documents;
+    pending.skipped_tokens += tally.tokens;
+  };
+  skip(all.rank, pending_.rank);
+  skip(all.global, pending_.global);
+  for (const SourceTally& tally : all.exposure) {
+    SourceTally& skipped = pending_.of_source(tally.source);
+    skipped.skipped_documents += tally.documents;
+    skipped.skipped_tokens += tally.tokens;
+  }
+  cursor_ = {cursor_.epoch, walk_window_, walk_bin_, 0, walk_order_, cursor_.step + 1};
   step_.clear();
 }
 

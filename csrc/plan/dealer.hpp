@@ -15,6 +15,7 @@
 
 #include "plan/cursor.hpp"
 #include "plan/plan.hpp"
+#include "plan/step_set.hpp"
 #include "plan/tally.hpp"
 
 namespace brimful {
@@ -26,30 +27,53 @@ struct BinRef {
 
 // One micro-batch of this rank, and what its delivery adds to the counts.
 struct BatchSpec {
-  std::vector<BinRef> rows;                // empty: one dummy row
-  std::int64_t width = 0;                  // tokens of a row, tail included
+  std::vector<BinRef> rows;  // empty: one dummy row
+  std::int64_t width = 0;    // tokens of a row, tail included
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;                   // in its epoch
+  std::int64_t micro_batch = 0;            // in its step
   Cursor after;                            // the cursor once this batch is delivered
   std::int64_t num_items_step = 0;         // effective tokens of the step on this rank
   std::int64_t num_items_step_global = 0;  // and on all ranks
   Delta delta;
 };
 
+// All bins of a step, and the rank that each of them goes to.
+struct StepBins {
+  std::vector<BinRef> bins;
+  std::vector<std::int64_t> ranks;
+};
+
 // Deals the rest of one epoch. One caller at a time.
 class Dealer {
  public:
   // Throws StateError for a cursor that does not fit the plan. A cursor behind the last batch of
-  // its epoch deals the next epoch.
-  Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor);
+  // its epoch deals the next epoch. Steps in `skip`, whose numbers go through the run, are left out
+  // and counted, but one that has begun is finished; `steps_before` says how many steps the epochs
+  // before the cursor's have.
+  Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor, StepSet skip = {},
+         std::int64_t steps_before = 0);
 
   std::int64_t epoch() const { return cursor_.epoch; }
+  // Steps of the epochs before that one, as far as they were told or passed.
+  std::int64_t steps_before() const { return steps_before_; }
   // The next micro-batch, or nothing at the end of the epoch.
   std::optional<BatchSpec> next();
   // What the end of the epoch adds to the counts: documents dropped behind the last bin, bins left
   // out by drop_last. Complete once next() has returned nothing.
   const Delta& end() const { return pending_; }
+  // Steps of the epoch; complete at the same time.
+  std::int64_t steps() const { return cursor_.step; }
+  // The step whose batches are dealt, or will be next; no bins at the end of the epoch. Reads
+  // lengths only.
+  StepBins step();
 
  private:
   bool gather_step();
+  void take_step();
+  void weigh_step();
+  Delta contents(std::size_t first_bin) const;
+  void skip_step();
   std::optional<BinRef> take_bin();
   void add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const;
   std::vector<std::int64_t> deal_step() const;
@@ -63,6 +87,8 @@ class Dealer {
 
   std::shared_ptr<const Plan> plan_;
   Geometry geometry_;
+  StepSet skip_;
+  std::int64_t steps_before_;
   Cursor cursor_;                 // where the step being dealt begins, and how much of it is dealt
   std::int64_t walk_window_ = 0;  // where the next bin is taken from
   std::int64_t walk_bin_ = 0;
@@ -71,7 +97,8 @@ class Dealer {
   std::shared_ptr<const WindowPlan> window_;
   std::vector<BinRef> step_;
   std::vector<std::int64_t> labels_;       // of the step's pieces, bin after bin
-  std::vector<std::size_t> label_starts_;  // [bins of the step + 1], ranges into these
+  std::vector<std::size_t> label_starts_;  // [bins of the step + 1], ranges into these; empty until
+                                           // the first batch of the step
   std::vector<std::int64_t> ranks_;        // that the bins of the step go to
   std::int64_t num_items_step_ = 0;
   std::int64_t num_items_step_global_ = 0;

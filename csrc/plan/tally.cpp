@@ -14,6 +14,9 @@ Tally& Tally::operator+=(const Tally& other) {
   split_documents += other.split_documents;
   empty_documents += other.empty_documents;
   dummy_rows += other.dummy_rows;
+  skipped_steps += other.skipped_steps;
+  skipped_documents += other.skipped_documents;
+  skipped_tokens += other.skipped_tokens;
   return *this;
 }
 
@@ -23,6 +26,8 @@ SourceTally& SourceTally::operator+=(const SourceTally& other) {
   effective_tokens += other.effective_tokens;
   dropped_documents += other.dropped_documents;
   dropped_tokens += other.dropped_tokens;
+  skipped_documents += other.skipped_documents;
+  skipped_tokens += other.skipped_tokens;
   return *this;
 }
 

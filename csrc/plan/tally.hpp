@@ -18,11 +18,14 @@ struct Tally {
   std::int64_t split_documents = 0;
   std::int64_t empty_documents = 0;
   std::int64_t dummy_rows = 0;
+  std::int64_t skipped_steps = 0;
+  std::int64_t skipped_documents = 0;
+  std::int64_t skipped_tokens = 0;
 
   Tally& operator+=(const Tally& other);
 };
 
-// What was delivered and dropped of one source.
+// What was delivered, dropped and skipped of one source.
 struct SourceTally {
   int source = 0;
   std::int64_t documents = 0;
@@ -30,6 +33,8 @@ struct SourceTally {
   std::int64_t effective_tokens = 0;
   std::int64_t dropped_documents = 0;
   std::int64_t dropped_tokens = 0;
+  std::int64_t skipped_documents = 0;
+  std::int64_t skipped_tokens = 0;
 
   SourceTally& operator+=(const SourceTally& other);
 };

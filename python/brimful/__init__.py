@@ -26,6 +26,7 @@ from brimful.progress import progress
 from brimful.quarantine import BadDocument
 from brimful.shards import ShardWriter
 from brimful.shuffle_quality import ShuffleQuality
+from brimful.steps import StepDocuments
 from brimful.telemetry import Stats, Totals
 
 __version__ = "0.1.0"
@@ -50,6 +51,7 @@ __all__ = [
     "ShuffleQuality",
     "StateError",
     "Stats",
+    "StepDocuments",
     "Totals",
     "Unpadded",
     "balance",

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from brimful import _core
+
 
 class Batch(Mapping[str, Any]):
     """One micro-batch of one rank.
@@ -21,6 +23,10 @@ class Batch(Mapping[str, Any]):
         cu_seqlens: int32 `[segments + 1]`, where each segment begins in the flattened batch; the
             last is the number of tokens. A row's start is always one, and a row's unused end (its
             tail) is a segment of its own.
+        epoch: the epoch it belongs to.
+        step: number of its optimizer step in the run, from 0 through all epochs. Asking for it
+            counts the epochs before where a loop left one early.
+        micro_batch: its number in the step.
         num_segments: segments, tails included.
         max_seqlen: tokens of the longest segment.
         num_tokens: tokens without tails and without bad documents; 0 marks a batch that teaches
@@ -36,9 +42,13 @@ class Batch(Mapping[str, Any]):
 
     __slots__ = (
         "_columns",
+        "_step",
+        "_steps",
         "cu_seqlens",
         "documents",
+        "epoch",
         "max_seqlen",
+        "micro_batch",
         "num_items",
         "num_items_step",
         "num_items_step_global",
@@ -58,6 +68,10 @@ class Batch(Mapping[str, Any]):
         num_items: int,
         num_items_step: int,
         num_items_step_global: int,
+        epoch: int,
+        step: int,
+        micro_batch: int,
+        steps: _core.Steps | int,
     ) -> None:
         self._columns = columns
         self.cu_seqlens = cu_seqlens
@@ -68,6 +82,23 @@ class Batch(Mapping[str, Any]):
         self.num_items = num_items
         self.num_items_step = num_items_step
         self.num_items_step_global = num_items_step_global
+        self.epoch = epoch
+        self.micro_batch = micro_batch
+        self._step = step  # in its epoch
+        self._steps = steps  # what counts the steps before the epoch, or their number
+
+    @property
+    def step(self) -> int:
+        """Number of its optimizer step in the run."""
+        return self._steps_before() + self._step
+
+    def _steps_before(self) -> int:
+        return self._steps if isinstance(self._steps, int) else self._steps.before(self.epoch)
+
+    def __getstate__(self) -> tuple[None, dict[str, Any]]:
+        """For a copy or another process: the number of its step goes along, not what counts it."""
+        slots = {name: getattr(self, name) for name in self.__slots__}
+        return None, slots | {"_steps": self._steps_before()}
 
     @property
     def num_segments(self) -> int:
@@ -112,6 +143,10 @@ class Batch(Mapping[str, Any]):
             num_items=self.num_items,
             num_items_step=self.num_items_step,
             num_items_step_global=self.num_items_step_global,
+            epoch=self.epoch,
+            step=self._step,
+            micro_batch=self.micro_batch,
+            steps=self._steps,
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:

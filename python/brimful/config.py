@@ -13,6 +13,7 @@ import numpy as np
 
 from brimful._core import PlanError
 from brimful.packing import Overlong, Strategy
+from brimful.steps import checked_skip
 
 FIELDS = (
     "input_ids",
@@ -76,6 +77,8 @@ class LoaderConfig:
             of it is masked: "skip" leaves its place to pad tokens, counted and named, so that the
             plan never changes; "error" is a FormatError.
         pad_token_id: what tails hold.
+        skip: numbers of optimizer steps, and ranges of them, that are left out and counted. Steps
+            are numbered from 0 through all epochs; a skipped one keeps its number.
         max_slots: most slots of the ring when the consumer keeps batches; None sets no limit.
     """
 
@@ -107,6 +110,7 @@ class LoaderConfig:
     bad_documents: str = "skip"
     pad_token_id: int = 0
     max_slots: int | None = None
+    skip: tuple[int | range, ...] = ()
 
     def __post_init__(self) -> None:
         # None asks for the default where torch's users and ours may write it.
@@ -145,6 +149,7 @@ class LoaderConfig:
                 f"fields is {self.fields!r}; give a list of names among {', '.join(FIELDS)}"
             )
         object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "skip", checked_skip(self.skip))
         for field in self.fields:
             _check_choice("fields", field, FIELDS)
         if not self.fields or len(set(self.fields)) != len(self.fields):

@@ -23,6 +23,7 @@ class LoaderIterator:
     def __init__(self, loader: DataLoader, stream: _core.Stream) -> None:
         self._loader = loader
         self._stream: _core.Stream | None = stream
+        self._steps = loader._steps
         _running.add(self)
         if _exiting.is_set():
             self._stop_if_daemon()
@@ -41,6 +42,9 @@ class LoaderIterator:
                 self._stop_if_daemon()
             raise
         if filled is None:
+            counted = stream.epoch_steps
+            assert counted is not None  # the epoch is at its end
+            self._steps.learn_count(stream.epoch, counted)
             self.close()
             self._loader._warn_of_loss()
             raise StopIteration
@@ -59,6 +63,10 @@ class LoaderIterator:
             num_items=numbers[2],
             num_items_step=numbers[3],
             num_items_step_global=numbers[4],
+            epoch=stream.epoch,
+            step=numbers[5],
+            micro_batch=numbers[6],
+            steps=self._steps,
         )
         return batch.pin_memory() if self._loader._pin else batch
 

@@ -22,6 +22,7 @@ from brimful.place import Place
 from brimful.quarantine import BadDocument, bad_documents
 from brimful.resume import resume
 from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
+from brimful.steps import StepDocuments, documents_of, skip_ranges
 from brimful.telemetry import SECONDS_FIELDS, Stats, gather
 from brimful.wording import counted
 
@@ -117,6 +118,9 @@ class DataLoader:
         self._retired_seconds = dict.fromkeys(SECONDS_FIELDS, 0.0)
         self._live: list[_core.Stream] = []
         self._place = Place()
+        self._steps = native.make_steps(self._plan, self._geometry)
+        self._skip = _core.StepSet(skip_ranges(config.skip))
+        self._bad_documents: list[BadDocument] = []
         self._lap: Stats | None = None
         self._warned_of_loss = False
         self._warned_of_bad_documents = False
@@ -149,11 +153,15 @@ class DataLoader:
             self._read,
             self._prefetch,
             self._ledger,
+            self._skip,
+            self._steps_before(begin.epoch),
         )
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
         iterator = LoaderIterator(self, stream)
         self._pid = os.getpid()
         self._live.append(stream)
+        if stream.epoch > begin.epoch:
+            self._steps.learn_count(begin.epoch, stream.passed_steps)
         self._place.begin(stream, begin)
         return iterator
 
@@ -169,6 +177,14 @@ class DataLoader:
                 self._retired_seconds[name] += getattr(stream.counters, name)
         self._place.end(stream)
 
+    def _steps_before(self, epoch: int) -> int:
+        """Steps of the run before an epoch; not counted where nothing is skipped."""
+        return self._steps.before(epoch) if self._skip.ranges else 0
+
+    def _count_batches(self, begin: _core.Cursor) -> int:
+        before = self._steps_before(begin.epoch)
+        return _core.count_batches(self._plan, self._geometry, begin, self._skip, before)
+
     def __len__(self) -> int:
         """Batches of the epoch that the next `iter()` gives, or of the running one.
 
@@ -177,13 +193,29 @@ class DataLoader:
         begin = self._place.epoch_begin()
         key = (begin.epoch, begin.window, begin.bin, begin.step_bins)
         if key not in self._lengths:
-            count = _core.count_batches(self._plan, self._geometry, begin)
+            count = self._count_batches(begin)
             if count == 0 and key[1:] != (0, 0, 0):  # behind the last batch
-                count = _core.count_batches(
-                    self._plan, self._geometry, _core.Cursor(begin.epoch + 1)
-                )
+                count = self._count_batches(_core.Cursor(begin.epoch + 1))
             self._lengths = {key: count}
         return self._lengths[key]
+
+    def documents(self, step: int) -> StepDocuments:
+        """What an optimizer step holds, past or future, over all ranks: the plan's word for it.
+
+        Steps are numbered from 0 through all epochs, skipped ones too (`batch.step`). Reads lengths
+        only. The first question about an epoch packs the lengths of it, and of those before it that
+        were not counted yet; after that one window is packed.
+
+        Raises:
+            PlanError: for a step that the run does not have, and for one from before a change of
+                the global batch.
+        """
+        return documents_of(
+            self._steps,
+            whole_number("step", step),
+            skip=self._skip,
+            names=self.corpus.sources,
+        )
 
     def set_epoch(self, epoch: int) -> None:
         """Makes every following iteration deliver this epoch, as evaluation wants.
@@ -227,6 +259,9 @@ class DataLoader:
         """
         return state_module.make_state(
             cursor=self._place.cursor(),
+            steps=self._steps,
+            skip=self._skip,
+            drop_last=self.config.drop_last,
             bins_per_step=self._geometry.bins_per_step,
             fingerprint=self._fingerprint(),
             mix_changes=self._mix_changes,
@@ -277,6 +312,9 @@ class DataLoader:
             )
         else:
             self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
+        self._bad_documents = self.bad_documents  # by the numbers that steps had
+        self._steps = resumed.steps
+        self._skip = resumed.skip
         self._plan = resumed.plan
         self._mix_changes = history_entries(resumed.mixes, self.corpus.sources)
         self._lengths = {}
@@ -323,7 +361,13 @@ class DataLoader:
         A document counts once a pass, at its first bad piece. The first thousand are listed;
         `stats().bad_documents` counts all of them.
         """
-        return bad_documents(self._ledger, self.corpus)
+        self._bad_documents += bad_documents(
+            self._ledger,
+            first=len(self._bad_documents),
+            corpus=self.corpus,
+            steps=self._steps,
+        )
+        return list(self._bad_documents)
 
     def _warn_of_bad_documents(self) -> None:
         """Names the first document that was put aside, once."""

@@ -39,6 +39,11 @@ def make_geometry(config: LoaderConfig) -> _core.Geometry:
     )
 
 
+def make_steps(plan: _core.Plan, geometry: _core.Geometry) -> _core.Steps:
+    """The numbers of the steps of a run from its beginning."""
+    return _core.Steps(plan, geometry, _core.Cursor(), 0)
+
+
 def make_layout(config: LoaderConfig) -> _core.Layout:
     """The columns of a batch."""
     return _core.Layout(

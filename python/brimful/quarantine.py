@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from brimful import _core
+from brimful._core import PlanError
 from brimful.corpus import Corpus
 
 
@@ -20,6 +21,8 @@ class BadDocument:
             mask that leaves no label.
         place: where in the document its first bad token is; None for "masked".
         token: that token; None for "masked".
+        epoch, step: where in the run its place is; step is None where the steps of that epoch
+            cannot be numbered any more.
     """
 
     document: int
@@ -28,6 +31,8 @@ class BadDocument:
     reason: str
     place: int | None
     token: int | None
+    epoch: int
+    step: int | None
 
     def __str__(self) -> str:
         what = (
@@ -38,8 +43,10 @@ class BadDocument:
         return f"document {self.document} of source {self.source!r} ({self.file}): {what}"
 
 
-def bad_documents(ledger: _core.Ledger, corpus: Corpus) -> list[BadDocument]:
-    """The bad documents in a loader's ledger, in order of delivery."""
+def bad_documents(
+    ledger: _core.Ledger, *, first: int, corpus: Corpus, steps: _core.Steps
+) -> list[BadDocument]:
+    """The bad documents in a loader's ledger, in order of delivery, from number `first` on."""
     return [
         BadDocument(
             document=document,
@@ -48,6 +55,17 @@ def bad_documents(ledger: _core.Ledger, corpus: Corpus) -> list[BadDocument]:
             reason="masked" if masked else "token",
             place=None if masked else place,
             token=None if masked else token,
+            epoch=epoch,
+            step=_number(steps, epoch, step),
         )
-        for document, source, file, masked, place, token in ledger.bad_documents(corpus._native)
+        for document, source, file, masked, place, token, epoch, step in ledger.bad_documents(
+            corpus._native, first
+        )
     ]
+
+
+def _number(steps: _core.Steps, epoch: int, step: int) -> int | None:
+    try:
+        return steps.before(epoch) + step
+    except PlanError:
+        return None

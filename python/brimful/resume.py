@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.mix_rule import MixHistory, unchanged
 from brimful.mix_state import changed_history, read_history, rule_differences
-from brimful.native import make_plan
+from brimful.native import make_plan, make_steps
+from brimful.steps import skip_ranges
+from brimful.wording import counted
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,6 +26,8 @@ class Resumed:
     cursor: _core.Cursor
     plan: _core.Plan
     mixes: MixHistory
+    steps: _core.Steps
+    skip: _core.StepSet
     restarts: list[str]
 
 
@@ -60,10 +65,13 @@ def resume(
         )
     if different:
         mixes = unchanged(corpus.rule)
+        plan = make_plan(corpus, config, mixes)
         return Resumed(
             cursor=_core.Cursor(),
-            plan=make_plan(corpus, config, mixes),
+            plan=plan,
             mixes=mixes,
+            steps=make_steps(plan, geometry),
+            skip=_core.StepSet(skip_ranges(config.skip)),
             restarts=different,
         )
     plan = _plan_of_state(corpus, config, mixes)
@@ -88,7 +96,16 @@ def resume(
         at = _core.untouched_window(plan, cursor, geometry.bins_per_step)
         mixes = changed_history(mixes, rule, (at.epoch, at.window))
         plan = make_plan(corpus, config, mixes)
-    return Resumed(cursor=cursor, plan=plan, mixes=mixes, restarts=[])
+    numbering = state_module.read_numbering(state)
+    steps = _go_on_counting(numbering, plan, geometry, config, cursor, bins_per_step)
+    return Resumed(
+        cursor=cursor,
+        plan=plan,
+        mixes=mixes,
+        steps=steps,
+        skip=_united_skip(state_module.read_skip(state), config, steps, cursor),
+        restarts=[],
+    )
 
 
 def _plan_of_state(corpus: Corpus, config: LoaderConfig, mixes: MixHistory) -> _core.Plan:
@@ -96,3 +113,59 @@ def _plan_of_state(corpus: Corpus, config: LoaderConfig, mixes: MixHistory) -> _
         return make_plan(corpus, config, mixes)
     except PlanError as error:
         raise StateError(f"the state has a mix that cannot be followed: {error}") from error
+
+
+def _go_on_counting(
+    numbering: state_module.Numbering,
+    plan: _core.Plan,
+    geometry: _core.Geometry,
+    config: LoaderConfig,
+    cursor: _core.Cursor,
+    bins_per_step: int,
+) -> _core.Steps:
+    """Numbers the steps from a state on; where they are cut anew, from its place on."""
+    same = bins_per_step == geometry.bins_per_step and numbering.drop_last == config.drop_last
+    theirs = geometry
+    if not same:
+        theirs = _core.Geometry(
+            batch_size=bins_per_step,
+            world_size=1,
+            rank=0,
+            accumulate=1,
+            drop_last=numbering.drop_last,
+            trim=False,
+        )
+    steps = _core.Steps(plan, theirs, numbering.origin, numbering.number)
+    if numbering.before is not None:
+        steps.learn_before(cursor.epoch, numbering.before)
+    if same:
+        return steps
+    origin = _core.Cursor(
+        epoch=cursor.epoch,
+        window=cursor.window,
+        bin=cursor.bin,
+        order_step=cursor.order_step,
+        order_phase=cursor.order_phase,
+        step=cursor.step,
+    )
+    return _core.Steps(plan, geometry, origin, steps.before(cursor.epoch) + origin.step)
+
+
+def _united_skip(
+    theirs: _core.StepSet, config: LoaderConfig, steps: _core.Steps, cursor: _core.Cursor
+) -> _core.StepSet:
+    """What the state skips, and of the loader's own `skip=` what is still to come."""
+    own = _core.StepSet(skip_ranges(config.skip))
+    united = _core.StepSet([*theirs.ranges, *own.ranges])
+    if united.ranges == theirs.ranges:
+        return theirs
+    first = steps.before(cursor.epoch) + cursor.step + (1 if cursor.step_bins else 0)
+    effective = _core.StepSet([*theirs.ranges, *own.from_step(first).ranges])
+    late = united.count(0, 2**62) - effective.count(0, 2**62)
+    if late:
+        warnings.warn(
+            f"skip: {counted(late, 'step')} of it began before the state was taken, at step "
+            f"{first}, and cannot be skipped any more",
+            stacklevel=4,
+        )
+    return effective

@@ -7,6 +7,7 @@ batches delivered, never of batches made ahead, and of all ranks together.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from brimful.telemetry import EXPOSURE_FIELDS, TALLY_FIELDS
 
 VERSION = 2
 
-_CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins", "order_step", "order_phase")
+_CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins", "order_step", "order_phase", "step")
 _MAX = 2**63 - 1
 
 
@@ -53,22 +54,42 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
 def make_state(
     *,
     cursor: _core.Cursor,
+    steps: _core.Steps,
+    skip: _core.StepSet,
     bins_per_step: int,
+    drop_last: bool,
     fingerprint: dict[str, Any],
     mix_changes: list[dict[str, Any]],
     counts: _core.Counts,
 ) -> dict[str, Any]:
-    """The state of a loader at `cursor`."""
+    """The state of a loader at `cursor`.
+
+    `step` is the number of the step there; None where nobody has counted the epochs before it, as
+    after a loop that left one early. It is then counted when somebody asks for it.
+    """
+    before = steps.known_before(cursor.epoch)
     all_ranks = {name: getattr(counts.all_ranks, name) for name in TALLY_FIELDS}
     return {
         "version": VERSION,
-        "cursor": {name: getattr(cursor, name) for name in _CURSOR_FIELDS},
+        "cursor": cursor_dict(cursor),
+        "step": None if before is None else before + cursor.step,
         "bins_per_step": bins_per_step,
+        "numbered_from": {
+            "step": steps.number,
+            "cursor": cursor_dict(steps.origin),
+            "drop_last": drop_last,
+        },
+        "skip": [list(steps) for steps in skip.ranges],
         "fingerprint": fingerprint,
         "mix_changes": mix_changes,
         "all_ranks": all_ranks,
         "exposure": {name: pack(column) for name, column in counts.exposure.items()},
     }
+
+
+def cursor_dict(cursor: _core.Cursor) -> dict[str, int]:
+    """A place as a state has it."""
+    return {name: getattr(cursor, name) for name in _CURSOR_FIELDS}
 
 
 def differences(state: Mapping[str, Any], here: Mapping[str, Any], corpus: Corpus) -> list[str]:
@@ -89,7 +110,68 @@ def differences(state: Mapping[str, Any], here: Mapping[str, Any], corpus: Corpu
 def read_cursor(state: Mapping[str, Any]) -> _core.Cursor:
     """The place of a state. Throws StateError for anything that is not one."""
     cursor = _mapping(state, "cursor")
-    return _core.Cursor(*(_count(cursor, name, "cursor") for name in _CURSOR_FIELDS))
+    return _core.Cursor(**{name: _count(cursor, name, "cursor") for name in _CURSOR_FIELDS})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Numbering:
+    """How the steps of a state are numbered.
+
+    Attributes:
+        origin: the beginning of step `number` of the run; steps are cut as now from there on.
+        drop_last: whether epochs end without their incomplete step.
+        before: steps of the run before the state's epoch, where they were counted.
+    """
+
+    number: int
+    origin: _core.Cursor
+    drop_last: bool
+    before: int | None
+
+
+def read_numbering(state: Mapping[str, Any]) -> Numbering:
+    """How the steps of a state are numbered. Throws StateError where it contradicts itself."""
+    cursor = read_cursor(state)
+    found = _mapping(state, "numbered_from")
+    number = _count(found, "step", "numbered_from")
+    origin = read_cursor(found)
+    drop_last = found.get("drop_last")
+    if not isinstance(drop_last, bool):
+        raise StateError(f"the state's numbered_from.drop_last is {drop_last!r}; expected a bool")
+    before = None
+    if state.get("step") is not None:
+        before = _count(state, "step", "state") - cursor.step
+    place = (cursor.epoch, cursor.window, cursor.bin, cursor.step)
+    begun = (origin.epoch, origin.window, origin.bin, origin.step)
+    least = number - origin.step
+    in_order = place >= begun and least >= 0
+    if before is not None and cursor.epoch == origin.epoch:
+        in_order = in_order and before == least
+    elif before is not None:
+        in_order = in_order and before >= number
+    if not in_order:
+        raise StateError(
+            f"the state stands at step {state.get('step')!r}, {cursor.step} of epoch "
+            f"{cursor.epoch}, and numbers its steps from {number}, {origin.step} of epoch "
+            f"{origin.epoch}, on; these cannot be of one run"
+        )
+    return Numbering(number=number, origin=origin, drop_last=drop_last, before=before)
+
+
+def read_skip(state: Mapping[str, Any]) -> _core.StepSet:
+    """The steps that a state's run skips."""
+    entries = state.get("skip")
+    if not isinstance(entries, (list, tuple)):
+        raise StateError(f"the state's 'skip' is {entries!r}; expected a list of ranges")
+    ranges = []
+    for entry in entries:
+        if not isinstance(entry, (list, tuple)) or len(entry) != 2:
+            raise StateError(f"the state's skip has an entry {entry!r}; expected two step numbers")
+        begin, end = (_checked_count(value, "skip") for value in entry)
+        if end < begin:
+            raise StateError(f"the state's skip has a range {entry!r} that ends before it begins")
+        ranges.append((begin, end))
+    return _core.StepSet(ranges)
 
 
 def read_counts(

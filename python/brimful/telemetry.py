@@ -23,7 +23,7 @@ class Totals:
         effective_tokens: tokens delivered with a label other than -100.
         documents: documents whose first token was delivered.
         dropped_documents, dropped_tokens, truncated_documents, split_documents, empty_documents,
-        dummy_rows: as in `Stats`.
+        dummy_rows, skipped_steps, skipped_documents, skipped_tokens: as in `Stats`.
     """
 
     bins: int
@@ -37,6 +37,9 @@ class Totals:
     split_documents: int
     empty_documents: int
     dummy_rows: int
+    skipped_steps: int
+    skipped_documents: int
+    skipped_tokens: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,6 +71,8 @@ class Stats:
             the plan: only the rank that reads a token knows that it is bad.
         bad_tokens: tokens of pieces put aside.
         dummy_rows: batches of one flagged row without tokens, for a rank that had none left.
+        skipped_steps: steps left out by `skip=`.
+        skipped_documents, skipped_tokens: this rank's documents (begun there) and tokens of them.
         stall_seconds: host time blocked in `next()`, without each epoch's first batch.
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
         backpressure_seconds: time workers waited for a free slot, summed over threads.
@@ -79,7 +84,8 @@ class Stats:
         starvation_seconds: device time spent waiting for data; None without a device.
         exposure: source -> {"documents", "tokens", "effective_tokens"} delivered, over all ranks
             since step 0; after drops and cuts, so that shares of them are those of the run.
-        dropped: source -> {"documents", "tokens"} dropped, over all ranks since step 0.
+        dropped, skipped: source -> {"documents", "tokens"} dropped, and left out by `skip=`, over
+            all ranks since step 0.
         all_ranks: the counts of all ranks since step 0.
     """
 
@@ -100,6 +106,9 @@ class Stats:
     bad_documents: int
     bad_tokens: int
     dummy_rows: int
+    skipped_steps: int
+    skipped_documents: int
+    skipped_tokens: int
     stall_seconds: float
     first_batch_seconds: float
     backpressure_seconds: float
@@ -110,6 +119,7 @@ class Stats:
     starvation_seconds: float | None
     exposure: dict[str, dict[str, int]]
     dropped: dict[str, dict[str, int]]
+    skipped: dict[str, dict[str, int]]
     all_ranks: Totals
 
     def as_dict(self) -> dict[str, Any]:
@@ -149,6 +159,8 @@ class Stats:
         ]
         if self.dropped_tokens:
             losses.append(f"{counted(self.dropped_tokens, 'token')} dropped")
+        if self.skipped_steps:
+            losses.append(f"{counted(self.skipped_steps, 'step')} skipped")
         return ", ".join(parts + losses)
 
 
@@ -165,6 +177,9 @@ TALLY_FIELDS = (
     "split_documents",
     "empty_documents",
     "dummy_rows",
+    "skipped_steps",
+    "skipped_documents",
+    "skipped_tokens",
 )
 # And of each source, over all ranks.
 EXPOSURE_FIELDS = (
@@ -173,6 +188,8 @@ EXPOSURE_FIELDS = (
     "effective_tokens",
     "dropped_documents",
     "dropped_tokens",
+    "skipped_documents",
+    "skipped_tokens",
 )
 SECONDS_FIELDS = (
     "stall_seconds",
@@ -217,6 +234,7 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
         starvation_seconds=None,
         exposure=_by_source(corpus, columns, ("documents", "tokens", "effective_tokens")),
         dropped=_by_source(corpus, columns, ("documents", "tokens"), "dropped_"),
+        skipped=_by_source(corpus, columns, ("documents", "tokens"), "skipped_"),
         all_ranks=Totals(**{name: getattr(everyone, name) for name in TALLY_FIELDS}),
         **figures,
     )

@@ -1,0 +1,177 @@
+#include "plan/steps.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "core/error.hpp"
+#include "plan/dealer.hpp"
+
+namespace brimful {
+namespace {
+
+// A run in which so many epochs have no step is not worth going on with.
+constexpr int kMostEmptyEpochs = 64;
+
+}  // namespace
+
+Steps::Steps(std::shared_ptr<const Plan> plan, Geometry geometry, StepOrigin origin)
+    : plan_(std::move(plan)),
+      geometry_(checked(geometry)),
+      origin_(origin),
+      before_{{origin.cursor.epoch, origin.number - origin.cursor.step}} {
+  check(*plan_, origin_.cursor);
+  if (origin_.cursor.step_bins != 0 || origin_.number < origin_.cursor.step) {
+    throw StateError("the steps of the state are numbered from no step's beginning");
+  }
+}
+
+std::int64_t Steps::before(std::int64_t epoch) {
+  const std::scoped_lock lock(mutex_);
+  return count_before(epoch);
+}
+
+std::optional<std::int64_t> Steps::known_before(std::int64_t epoch) const {
+  const std::scoped_lock lock(mutex_);
+  const auto known = before_.find(epoch);
+  return known == before_.end() ? std::nullopt : std::optional(known->second);
+}
+
+void Steps::learn_before(std::int64_t epoch, std::int64_t steps) {
+  const std::scoped_lock lock(mutex_);
+  before_.emplace(epoch, steps);
+}
+
+void Steps::learn_count(std::int64_t epoch, std::int64_t steps) {
+  const std::scoped_lock lock(mutex_);
+  counted_.emplace(epoch, steps);
+  const auto known = before_.find(epoch);
+  if (known != before_.end()) before_.emplace(epoch + 1, known->second + steps);
+}
+
+std::int64_t Steps::count_before(std::int64_t epoch) {
+  if (epoch < origin_.cursor.epoch) {
+    throw PlanError("steps of epoch " + std::to_string(epoch) +
+                    " cannot be numbered any more: the global batch changed in epoch " +
+                    std::to_string(origin_.cursor.epoch));
+  }
+  auto known = std::prev(before_.upper_bound(epoch));
+  for (; known->first < epoch; ++known) {
+    const std::int64_t next = known->second + count(known->first);
+    before_.emplace(known->first + 1, next);
+  }
+  return known->second;
+}
+
+// Steps of an epoch, counted from its beginning.
+std::int64_t Steps::count(std::int64_t epoch) {
+  const auto known = counted_.find(epoch);
+  if (known != counted_.end()) return known->second;
+  const std::vector<std::int64_t>& ends = window_ends(epoch);
+  const std::int64_t bins = (ends.empty() ? 0 : ends.back()) - first_bin(epoch);
+  const std::int64_t step = geometry_.bins_per_step();
+  const std::int64_t steps = bins / step + (!geometry_.drop_last && bins % step > 0 ? 1 : 0);
+  const std::int64_t begun = epoch == origin_.cursor.epoch ? origin_.cursor.step : 0;
+  return counted_.emplace(epoch, begun + steps).first->second;
+}
+
+const std::vector<std::int64_t>& Steps::window_ends(std::int64_t epoch) {
+  if (ends_epoch_ == epoch) return ends_;
+  ends_epoch_ = -1;
+  ends_.clear();
+  std::int64_t bins = 0;
+  for (std::int64_t w = 0; w < plan_->num_windows(epoch); ++w) {
+    bins += plan_->window(epoch, w).packing.num_bins();
+    ends_.push_back(bins);
+  }
+  ends_epoch_ = epoch;
+  return ends_;
+}
+
+// Bins of an epoch before those that are cut into steps as now.
+std::int64_t Steps::first_bin(std::int64_t epoch) {
+  if (epoch != origin_.cursor.epoch) return 0;
+  const auto window = static_cast<std::size_t>(origin_.cursor.window);
+  return (window == 0 ? 0 : window_ends(epoch)[window - 1]) + origin_.cursor.bin;
+}
+
+// The beginning of a step.
+Cursor Steps::locate(std::int64_t step) {
+  if (step < origin_.number) {
+    throw PlanError("step " + std::to_string(step) + " cannot be told any more: " +
+                    (step < 0
+                         ? "steps are numbered from 0 up"
+                         : "the global batch changed at step " + std::to_string(origin_.number)));
+  }
+  auto known = std::prev(before_.end());
+  while (known->second > step) --known;
+  std::int64_t epoch = known->first;
+  std::int64_t before = known->second;
+  int empty = 0;
+  while (step >= before + count(epoch)) {
+    plan_->check_epoch(epoch + 1);
+    empty = count(epoch) == 0 ? empty + 1 : 0;
+    if (empty == kMostEmptyEpochs) {
+      throw PlanError("there is no step " + std::to_string(step) + ": epoch " +
+                      std::to_string(epoch) + " and the " + std::to_string(kMostEmptyEpochs - 1) +
+                      " before it have no step of " + std::to_string(geometry_.bins_per_step()) +
+                      " bins");
+    }
+    before = count_before(++epoch);
+  }
+  Cursor at{.epoch = epoch, .step = step - before};
+  const std::int64_t base = first_bin(epoch);
+  const std::int64_t begun = epoch == origin_.cursor.epoch ? origin_.cursor.step : 0;
+  const std::int64_t bin = base + (at.step - begun) * geometry_.bins_per_step();
+  const std::vector<std::int64_t>& ends = window_ends(epoch);
+  at.window = std::upper_bound(ends.begin(), ends.end(), bin) - ends.begin();
+  const std::int64_t start = at.window == 0 ? 0 : ends[static_cast<std::size_t>(at.window - 1)];
+  at.bin = bin - start;
+  if (at.bin == 0 || !plan_->config().balance) return at;
+  if (epoch == origin_.cursor.epoch && at.window == origin_.cursor.window &&
+      origin_.cursor.bin > 0) {
+    at.order = origin_.cursor.order;
+  } else {
+    const std::int64_t per_step = geometry_.bins_per_step();
+    at.order = {per_step, (per_step - (start - base) % per_step) % per_step};
+  }
+  return at;
+}
+
+Cursor Steps::begin(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  return locate(step);
+}
+
+StepPieces Steps::pieces(std::int64_t step) {
+  const std::scoped_lock lock(mutex_);
+  const Cursor begin = locate(step);
+  const StepBins found = Dealer(plan_, geometry_, begin).step();
+  StepPieces pieces;
+  pieces.epoch = begin.epoch;
+  std::vector<std::int32_t> rows;  // of each rank's micro-batch so far
+  for (std::size_t i = 0; i < found.bins.size(); ++i) {
+    const auto in_batch = static_cast<std::int64_t>(i) % geometry_.bins_per_batch();
+    if (in_batch == 0) rows.assign(static_cast<std::size_t>(geometry_.world_size), 0);
+    const std::int64_t rank = found.ranks[i];
+    const std::int32_t row = rows[static_cast<std::size_t>(rank)]++;
+    const WindowPlan& window = *found.bins[i].window;
+    const auto bin = static_cast<std::size_t>(found.bins[i].bin);
+    for (auto p = static_cast<std::size_t>(window.packing.bin_offsets[bin]);
+         p < static_cast<std::size_t>(window.packing.bin_offsets[bin + 1]); ++p) {
+      const std::int64_t document = window.packing.documents[p];
+      pieces.documents.push_back(document);
+      pieces.starts.push_back(window.packing.starts[p]);
+      pieces.lengths.push_back(window.packing.lengths[p]);
+      pieces.sources.push_back(plan_->corpus().source_of(document));
+      pieces.ranks.push_back(static_cast<std::int32_t>(rank));
+      pieces.micro_batches.push_back(
+          static_cast<std::int32_t>(static_cast<std::int64_t>(i) / geometry_.bins_per_batch()));
+      pieces.rows.push_back(row);
+    }
+  }
+  return pieces;
+}
+
+}  // namespace brimful
