@@ -224,3 +224,58 @@ def bench(
         seconds=seconds,
         json=json,
     )
+
+
+@app.command()
+def verify(
+    data: Data,
+    seq_len: SeqLen,
+    batch_size: Annotated[int, typer.Option(metavar="N", help="Rows of a batch.", min=1)] = 4,
+    world_size: Annotated[int, typer.Option(metavar="N", help="Ranks.", min=1)] = 2,
+    accumulate: Annotated[
+        int, typer.Option(metavar="N", help="Micro-batches of a step.", min=1)
+    ] = 2,
+    batches: Annotated[
+        int, typer.Option(metavar="N", help="Batches of a rank in each run.", min=4)
+    ] = 64,
+    packing: Annotated[str, typer.Option(help="How rows are packed.")] = "streaming",
+    overlong: Overlong = "split",
+    shuffle: Annotated[bool, typer.Option(help="Shuffle the documents.")] = True,
+    seed: Annotated[int, typer.Option(help="Seed of the order.")] = 0,
+    window: Annotated[
+        int, typer.Option(metavar="N", help="Documents packed together.", min=1)
+    ] = 16384,
+    vocab_size: Annotated[
+        int | None, typer.Option(metavar="N", help="Tokens outside it are bad.", min=1)
+    ] = None,
+    format: Format = None,
+    dtype: Dtype = None,
+    eos: Eos = None,
+    json: Json = False,
+) -> None:
+    """Prove on your data that a run may stop anywhere and go on exactly.
+
+    Runs the loader, interrupts it, resumes it with other threads and ranks, and compares hashes of
+    all batches, at the beginning of a run and around the end of its first epoch. Exit code 1 when
+    anything differs.
+    """
+    from brimful.cli.proof import Split
+    from brimful.cli.verify import run
+
+    passed = run(
+        Source(data, format, dtype, eos),
+        given=Split(world_size, batch_size, accumulate),
+        batches=batches,
+        settings={
+            "seq_len": seq_len,
+            "packing": packing,
+            "overlong": overlong,
+            "shuffle": shuffle,
+            "seed": seed,
+            "window": window,
+            "vocab_size": vocab_size,
+        },
+        json=json,
+    )
+    if not passed:
+        raise typer.Exit(1)

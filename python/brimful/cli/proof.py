@@ -1,0 +1,347 @@
+"""The proof behind `brimful verify`: the loader on given data, run, interrupted, resumed, compared.
+
+Batches are compared by hashes of all they hold. Runs of another split of the same global batch are
+compared step by step, by the hashes of the pieces that all ranks together deliver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+import brimful as bf
+from brimful.state import cursor_dict
+from brimful.wording import counted
+
+MOST_RANKS = 8  # of other splits: each is a loader with a ring of its own
+
+Piece = tuple[int, int, int, bytes]  # document, start, length, hash of its tokens and labels
+
+
+@dataclass(frozen=True)
+class Check:
+    """One claim that was put to the test; `detail` says what was compared, or what differs."""
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a global batch is dealt out."""
+
+    world_size: int
+    batch_size: int
+    accumulate: int
+
+
+def splits_of(given: Split) -> list[Split]:
+    """The split given and others of the same global batch: more ranks, fewer, and one row each."""
+    rows = given.world_size * given.batch_size * given.accumulate
+    found = [given]
+    for world_size in range(1, min(rows, MOST_RANKS) + 1):
+        if rows % world_size:
+            continue
+        rest = rows // world_size
+        for batch_size in (rest, 1):
+            split = Split(world_size, batch_size, rest // batch_size)
+            if split not in found:
+                found.append(split)
+    return found
+
+
+def batch_hash(batch: bf.Batch) -> bytes:
+    """Of everything that a batch holds."""
+    digest = hashlib.blake2b(digest_size=16)
+    for name, column in batch.items():
+        digest.update(f"{name} {tuple(column.shape)}".encode())
+        digest.update(np.ascontiguousarray(column).data)
+    for values in (batch.cu_seqlens, batch.documents, batch.starts):
+        digest.update(np.ascontiguousarray(values).data)
+    numbers = (batch.num_items_step, batch.num_items_step_global, batch.step, batch.epoch)
+    digest.update(repr((numbers, batch.num_tokens, batch.num_items)).encode())
+    return digest.digest()
+
+
+def pieces_of(batch: bf.Batch) -> Iterator[Piece]:
+    """The pieces of a batch, without tails and bad documents."""
+    ids, labels = (np.asarray(batch[name]).reshape(-1) for name in ("input_ids", "labels"))
+    cu = np.asarray(batch.cu_seqlens).tolist()
+    for s, document in enumerate(batch.documents.tolist()):
+        if document >= 0:
+            digest = hashlib.blake2b(ids[cu[s] : cu[s + 1]].data, digest_size=16)
+            digest.update(labels[cu[s] : cu[s + 1]].data)
+            yield document, int(batch.starts[s]), cu[s + 1] - cu[s], digest.digest()
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One life of a job: how it deals and makes its batches, and how many a rank takes of them.
+
+    `notice_end`: the turn ends an epoch, and asks once more for the batch that is not there.
+    """
+
+    split: Split
+    batches: int
+    settings: dict[str, Any] = field(default_factory=dict)
+    notice_end: bool = False
+
+
+@dataclass
+class Run:
+    """What one run delivered, over all its ranks.
+
+    Attributes:
+        batches: hashes of the batches of each rank, in order; for a run of one split.
+        steps: step -> its pieces, of all ranks.
+        epochs: epoch -> how many batches of each rank.
+        epoch_of: step -> its epoch.
+        state: after the last batch.
+        bad: documents that were put aside, and how many of their tokens.
+    """
+
+    batches: list[list[bytes]] = field(default_factory=list)
+    steps: dict[int, list[Piece]] = field(default_factory=dict)
+    epochs: dict[int, int] = field(default_factory=dict)
+    epoch_of: dict[int, int] = field(default_factory=dict)
+    state: dict[str, Any] = field(default_factory=dict)
+    bad: set[int] = field(default_factory=set)
+    bad_tokens: int = 0
+
+
+Make = Callable[..., bf.DataLoader]  # (split, rank, **settings): the loader under test
+
+
+def deliver(make: Make, turns: Sequence[Turn], *, start: dict[str, Any] | None = None) -> Run:
+    """Runs turn after turn. Each is made of fresh loaders, which know nothing but the state.
+
+    Raises:
+        VerificationFailed: where the ranks disagree on the state, or an epoch has no end.
+    """
+    run = Run(batches=[[] for _ in range(turns[0].split.world_size)])
+    state = start
+    for turn in turns:
+        states = []
+        for rank in range(turn.split.world_size):
+            loader = make(turn.split, rank, **turn.settings)
+            if state is not None:
+                loader.load_state_dict(json.loads(json.dumps(state)))
+            for batch in _take(loader, turn):
+                if turn.split == turns[0].split:
+                    run.batches[rank].append(batch_hash(batch))
+                run.steps.setdefault(batch.step, []).extend(pieces_of(batch))
+                run.epoch_of[batch.step] = batch.epoch
+                if rank == 0:
+                    run.epochs[batch.epoch] = run.epochs.get(batch.epoch, 0) + 1
+            states.append(loader.state_dict())
+            run.bad |= {bad.document for bad in loader.bad_documents}
+            run.bad_tokens += loader.stats().bad_tokens
+            loader.close()
+        if any(other != states[0] for other in states):
+            raise VerificationFailed("the ranks disagree on the state")
+        state = states[0]
+    assert state is not None  # there is a turn
+    run.state = state
+    return run
+
+
+def _take(loader: bf.DataLoader, turn: Turn) -> Iterator[bf.Batch]:
+    """The batches of a turn, through as many epochs as it takes."""
+    left = turn.batches
+    while left > 0:
+        iterator = iter(loader)
+        before = left
+        while left > 0 and (batch := next(iterator, None)) is not None:
+            left -= 1
+            yield batch
+        if left == before:
+            raise bf.PlanError("an epoch has no batch: the documents do not fill one step")
+        if left == 0 and turn.notice_end and next(iterator, None) is not None:
+            raise VerificationFailed("an epoch goes on behind its end")
+
+
+class VerificationFailed(Exception):
+    """A run broke a promise in a way that leaves nothing to compare."""
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """A part of the run that is put to the test: from a state on, so many batches a rank."""
+
+    name: str
+    start: dict[str, Any] | None
+    batches: int
+
+
+def stretches(make: Make, given: Split, batches: int) -> list[Stretch]:
+    """The beginning of the run, and a part around the end of its first epoch."""
+    loader = make(given, 0)
+    state = loader.state_dict()
+    steps = loader._steps
+    in_epoch = steps.before(1)
+    around = max(1, batches // 4 // given.accumulate)  # steps on either side of the end
+    first = max(0, in_epoch - around)
+    state["cursor"] = cursor_dict(steps.begin(first)) if in_epoch else state["cursor"]
+    state["step"] = first
+    half = max(2, batches // 2)
+    return [
+        Stretch("beginning", None, half),
+        Stretch("end of the epoch", state, max(half, 2 * around * given.accumulate)),
+    ]
+
+
+def prove(make: Make, given: Split, stretch: Stretch) -> list[Check]:
+    """All checks of one stretch, against its run without an interruption."""
+    whole = deliver(make, [Turn(given, stretch.batches)], start=stretch.start)
+    return [
+        _threads(make, given, stretch, whole),
+        _resume(make, given, stretch, whole),
+        _other_splits(make, given, stretch, whole),
+        _audit(make, given, whole),
+        _accounts(make, given, stretch, whole),
+    ]
+
+
+def _threads(make: Make, given: Split, stretch: Stretch, whole: Run) -> Check:
+    """Other threads, other depth: the same batches."""
+    settings: tuple[dict[str, Any], ...] = (
+        {"num_workers": 0},
+        {"num_workers": 1, "depth": 1},
+        {"num_workers": 4, "depth": 9},
+    )
+    for made in settings:
+        other = deliver(make, [Turn(given, stretch.batches, made)], start=stretch.start)
+        if other.batches != whole.batches or other.state != whole.state:
+            return Check("threads", False, f"{_first(other, whole)} with {made}")
+    return Check("threads", True, "0, 1 and 4 threads, depth 1 to 9: the same batches")
+
+
+def _resume(make: Make, given: Split, stretch: Stretch, whole: Run) -> Check:
+    """A chain of saves: before the first batch, after one, in the middle, at an epoch's end."""
+    end = min(whole.epochs[min(whole.epochs)], stretch.batches)
+    stops = sorted({0, 1, stretch.batches // 3, end - 1, end, stretch.batches})
+    ended = end < stretch.batches
+    turns = [Turn(given, 0)]
+    for begin, stop in pairwise(stops):
+        turns.append(Turn(given, stop - begin, {"num_workers": len(turns) % 3}))
+    for notice in (False, True):
+        chain = [
+            replace(turn, notice_end=notice and ended and stop == end)
+            for turn, stop in zip(turns, stops, strict=True)
+        ]
+        resumed = deliver(make, chain, start=stretch.start)
+        if resumed.batches != whole.batches:
+            return Check("resume", False, _first(resumed, whole))
+        if resumed.state != whole.state:
+            return Check("resume", False, _difference(resumed.state, whole.state))
+    at_end = ", at the end of an epoch" if ended else ""
+    saves = f"{len(stops)} saves in a chain (the first before any batch{at_end})"
+    return Check("resume", True, f"{saves}: the same batches, counts and state")
+
+
+def _other_splits(make: Make, given: Split, stretch: Stretch, whole: Run) -> Check:
+    """The same global batch on other ranks, changed in the middle of a step where there is one."""
+    splits = splits_of(given)
+    steps = max(1, stretch.batches // given.accumulate // len(splits))
+    turns = [
+        Turn(split, steps * split.accumulate + split.accumulate // 2)
+        for split in (*splits[1:], given)
+    ]
+    other = deliver(make, turns, start=stretch.start)
+    both = sorted(whole.steps.keys() & other.steps.keys())[:-1]  # the last one may be half done
+    for step in both:
+        if sorted(whole.steps[step]) != sorted(other.steps[step]):
+            return Check("world size", False, f"step {step} holds other pieces")
+    ranks = sorted({split.world_size for split in splits})
+    detail = (
+        f"{counted(len(both), 'step')} the same on {', '.join(map(str, ranks))} ranks, in "
+        f"{counted(len(splits), 'split')} of the global batch"
+    )
+    return Check("world size", True, detail)
+
+
+def _audit(make: Make, given: Split, whole: Run) -> Check:
+    """documents(step) against what was delivered."""
+    loader = make(given, 0)
+    asked = sorted(whole.steps)[:-1][:8]
+    for step in asked:
+        told = loader.documents(step)
+        planned = zip(told.documents, told.starts, told.lengths, strict=True)
+        delivered = {piece[:3] for piece in whole.steps[step]}
+        missing = {tuple(map(int, piece)) for piece in planned} - delivered
+        if (
+            len(told.documents) != len(delivered) + len(missing)
+            or {document for document, _, _ in missing} - whole.bad
+        ):
+            return Check("audit", False, f"step {step} holds other documents than the plan says")
+    return Check("audit", True, f"documents(step) is right for {counted(len(asked), 'step')}")
+
+
+def _accounts(make: Make, given: Split, stretch: Stretch, whole: Run) -> Check:
+    """No token twice in an epoch; all of them where the epoch is whole; and counts that add up."""
+    by_epoch: dict[int, list[Piece]] = {}
+    for step, pieces in whole.steps.items():
+        by_epoch.setdefault(whole.epoch_of[step], []).extend(pieces)
+    for epoch, pieces in by_epoch.items():
+        for (d, start, length, _), (other, begin, _, _) in pairwise(sorted(pieces)):
+            if d == other and begin < start + length:
+                return Check("accounts", False, f"token {begin} of document {d} came twice")
+        if stretch.start is None and epoch + 1 in by_epoch:
+            wrong = _incomplete(make(given, 0), pieces, whole.bad)
+            if wrong is not None:
+                return Check("accounts", False, wrong)
+    start = {} if stretch.start is None else stretch.start["all_ranks"]
+    counts = {name: n - start.get(name, 0) for name, n in whole.state["all_ranks"].items()}
+    tokens = sum(length for pieces in by_epoch.values() for _, _, length, _ in pieces)
+    begun = sum(start == 0 for pieces in by_epoch.values() for _, start, _, _ in pieces)
+    if counts["tokens"] != tokens + whole.bad_tokens:
+        return Check("accounts", False, f"{counts['tokens']:,} tokens counted, {tokens:,} came")
+    complete = sum(epoch + 1 in by_epoch for epoch in by_epoch) if stretch.start is None else 0
+    detail = (
+        f"{counted(begun, 'document')} begun, {counted(tokens, 'token')}, none twice in an epoch"
+    )
+    if complete:
+        detail += f"; {counted(complete, 'whole epoch')} with every document, cut by rule or whole"
+    if whole.bad:
+        detail += f"; {counted(len(whole.bad), 'bad document')} put aside"
+    return Check("accounts", True, detail)
+
+
+def _incomplete(loader: bf.DataLoader, pieces: list[Piece], bad: set[int]) -> str | None:
+    """The first document of a whole epoch that did not come as the rule for its length says."""
+    config = loader.config
+    wanted = loader.corpus.lengths.copy()
+    if config.packing != "concat" and config.overlong == "truncate":
+        wanted = np.minimum(wanted, config.capacity)
+    if config.packing != "concat" and config.overlong == "drop":
+        wanted[wanted > config.capacity] = 0
+    found = np.zeros_like(wanted)
+    for document, _, length, _ in pieces:
+        found[document] += length
+    for document in np.flatnonzero(found != wanted).tolist():
+        if document not in bad:
+            return f"{found[document]} of {wanted[document]} tokens of document {document} came"
+    return None
+
+
+def _first(other: Run, whole: Run) -> str:
+    """Where two runs of one split part."""
+    for rank, (ours, theirs) in enumerate(zip(other.batches, whole.batches, strict=True)):
+        for number, (a, b) in enumerate(zip(ours, theirs, strict=False)):
+            if a != b:
+                return f"batch {number} of rank {rank} is another one"
+        if len(ours) != len(theirs):
+            return f"rank {rank} got {len(ours)} batches, not {len(theirs)}"
+    return _difference(other.state, whole.state)
+
+
+def _difference(found: dict[str, Any], wanted: dict[str, Any]) -> str:
+    names = [name for name in wanted if found.get(name) != wanted[name]]
+    return f"the state differs in {', '.join(names)}"

@@ -1,0 +1,64 @@
+"""`brimful verify`: proves on the user's own data that a run can be interrupted anywhere."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import warnings
+from dataclasses import asdict
+from typing import Any
+
+import brimful as bf
+from brimful.cli.proof import Check, Split, VerificationFailed, prove, stretches
+from brimful.cli.source import Source
+from brimful.cli.text import count, make_console, print_filled, print_path
+from brimful.wording import counted
+
+
+def run(
+    source: Source, *, given: Split, batches: int, settings: dict[str, Any], json: bool
+) -> bool:
+    """Prints what was checked, as text or JSON, and says whether all of it holds."""
+    corpus = source.open()
+
+    def make(split: Split, rank: int, **how: Any) -> bf.DataLoader:
+        return bf.DataLoader(corpus, rank=rank, **asdict(split), **settings, **how)
+
+    found: dict[str, list[Check]] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # losses and bad documents are told below
+        config = make(given, 0).config
+        for stretch in stretches(make, given, batches):
+            try:
+                found[stretch.name] = prove(make, given, stretch)
+            except (VerificationFailed, bf.StateError) as error:
+                found[stretch.name] = [Check("run", False, str(error))]
+    passed = all(check.passed for checks in found.values() for check in checks)
+    if json:
+        report = {
+            "data": source.data,
+            "documents": len(corpus),
+            "tokens": corpus.num_tokens,
+            "settings": config.as_dict(),
+            "checks": {name: [asdict(c) for c in checks] for name, checks in found.items()},
+            "passed": passed,
+        }
+        print(jsonlib.dumps(report, indent=2, default=str))
+        return passed
+    console = make_console()
+    print_path(console, "", source.data)
+    order = "shuffled" if config.shuffle else "in order"
+    print_filled(
+        console,
+        f"{counted(len(corpus), 'document')}, {counted(corpus.num_tokens, 'token')}\n"
+        f"{config.packing}, {order}, seed {config.seed}; steps of {given.world_size} ranks x "
+        f"{given.batch_size} rows x {given.accumulate} micro-batches, rows of "
+        f"{count(config.capacity)}",
+    )
+    for name, checks in found.items():
+        console.print(f"\n{name}")
+        for check in checks:
+            mark = "ok  " if check.passed else "FAIL"
+            print_filled(console, f"{mark} {check.name}: {check.detail}")
+    verdict = "the run is exact" if passed else "the run is NOT exact"
+    print_filled(console, f"\nverdict: {verdict}")
+    return passed
