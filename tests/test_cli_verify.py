@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 
 import brimful as bf
 from brimful.cli.app import app
-from brimful.cli.proof import Check, Split, prove, splits_of, stretches
+from brimful.cli.proof import Check, prove, stretches
+from brimful.cli.trial import Split, splits_of
 
 GIVEN = Split(2, 2, 2)
 LENGTHS = np.random.default_rng(3).integers(0, 60, 150).tolist()

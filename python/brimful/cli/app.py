@@ -259,7 +259,7 @@ def verify(
     all batches, at the beginning of a run and around the end of its first epoch. Exit code 1 when
     anything differs.
     """
-    from brimful.cli.proof import Split
+    from brimful.cli.trial import Split
     from brimful.cli.verify import run
 
     passed = run(

@@ -8,9 +8,10 @@ from dataclasses import asdict
 from typing import Any
 
 import brimful as bf
-from brimful.cli.proof import Check, Split, VerificationFailed, prove, stretches
+from brimful.cli.proof import Check, prove, stretches
 from brimful.cli.source import Source
 from brimful.cli.text import count, make_console, print_filled, print_path
+from brimful.cli.trial import Split, VerificationFailed
 from brimful.wording import counted
 
 
