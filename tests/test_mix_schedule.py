@@ -147,13 +147,13 @@ def test_a_cap_ends_a_source_and_all_caps_end_the_run(data, schedule, shuffle):
     own = own_numbers(sizes, found)
     last = stretches[-1][1]
     for s, size in enumerate(sizes):
-        assert len(own[s]) <= passes[s] * size * (1 + 1e-12)
+        assert len(own[s]) <= passes[s] * size * (1 + 1e-15)
         for first in range(0, len(own[s]) - size + 1, size):
             assert sorted(own[s][first : first + size]) == list(range(size))
         assert used[s] or not own[s]
     if all(p < 5 for p, w in zip(passes, last, strict=True) if w):
         for s, weight in enumerate(last):  # all that have a weight at the end gave what they may
-            assert not weight or len(own[s]) == int(passes[s] * sizes[s] * (1 + 1e-12))
+            assert not weight or len(own[s]) == int(passes[s] * sizes[s] * (1 + 1e-15))
 
 
 def test_shares_hold_among_those_that_are_left():

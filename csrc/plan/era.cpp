@@ -70,7 +70,7 @@ std::vector<std::int64_t> limits_of(const Corpus& corpus, const Mix& mix) {
   for (std::size_t s = 0; s < mix.max_passes.size(); ++s) {
     // Not one less where a fraction of the count is a whole number but for rounding.
     const double most =
-        std::floor(mix.max_passes[s] * static_cast<double>(documents_of(corpus, s)) * (1 + 1e-12));
+        std::floor(mix.max_passes[s] * static_cast<double>(documents_of(corpus, s)) * (1 + 1e-15));
     if (most < static_cast<double>(kMostDraws)) limits[s] = static_cast<std::int64_t>(most);
   }
   return limits;
