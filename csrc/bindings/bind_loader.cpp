@@ -12,6 +12,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/released_gil.hpp"
+#include "bindings/signals.hpp"
 #include "core/error.hpp"
 #include "loader/ledger.hpp"
 #include "loader/stream.hpp"
@@ -19,12 +20,6 @@
 namespace brimful {
 namespace py = pybind11;
 namespace {
-
-// Lets Ctrl-C through while next() is blocked.
-void raise_pending_signals() {
-  const py::gil_scoped_acquire gil;
-  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
-}
 
 // A column of the slot; it holds the lease, so the slot returns to the ring when the last one dies.
 py::array column(const Delivered& batch, const Layout& layout, std::size_t field) {

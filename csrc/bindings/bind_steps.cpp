@@ -11,6 +11,7 @@
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/released_gil.hpp"
+#include "bindings/signals.hpp"
 #include "plan/step_set.hpp"
 #include "plan/steps.hpp"
 
@@ -65,7 +66,8 @@ void bind_steps(py::module_& m) {
   py::class_<Steps, std::shared_ptr<Steps>>(m, "Steps")
       .def(py::init([](std::shared_ptr<Plan> plan, Geometry geometry, Cursor origin,
                        std::int64_t number) {
-             return std::make_shared<Steps>(std::move(plan), geometry, StepOrigin{number, origin});
+             return std::make_shared<Steps>(std::move(plan), geometry, StepOrigin{number, origin},
+                                            raise_pending_signals);
            }),
            py::arg("plan"), py::arg("geometry"), py::arg("origin"), py::arg("number"), nogil)
       .def_property_readonly("origin", [](const Steps& s) { return s.origin().cursor; })

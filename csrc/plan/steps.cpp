@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -13,13 +14,16 @@ namespace {
 
 // A run in which so many epochs have no step is not worth going on with.
 constexpr int kMostEmptyEpochs = 64;
+constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
 
 }  // namespace
 
-Steps::Steps(std::shared_ptr<const Plan> plan, Geometry geometry, StepOrigin origin)
+Steps::Steps(std::shared_ptr<const Plan> plan, Geometry geometry, StepOrigin origin,
+             std::function<void()> on_window)
     : plan_(std::move(plan)),
       geometry_(checked(geometry)),
       origin_(origin),
+      on_window_(std::move(on_window)),
       before_{{origin.cursor.epoch, origin.number - origin.cursor.step}} {
   check(*plan_, origin_.cursor);
   if (origin_.cursor.step_bins != 0 || origin_.number < origin_.cursor.step) {
@@ -68,32 +72,37 @@ std::int64_t Steps::count_before(std::int64_t epoch) {
 std::int64_t Steps::count(std::int64_t epoch) {
   const auto known = counted_.find(epoch);
   if (known != counted_.end()) return known->second;
-  const std::vector<std::int64_t>& ends = window_ends(epoch);
-  const std::int64_t bins = (ends.empty() ? 0 : ends.back()) - first_bin(epoch);
+  const std::int64_t bins = pack(epoch, 0, kAll) - first_bin(epoch);
   const std::int64_t step = geometry_.bins_per_step();
   const std::int64_t steps = bins / step + (!geometry_.drop_last && bins % step > 0 ? 1 : 0);
   const std::int64_t begun = epoch == origin_.cursor.epoch ? origin_.cursor.step : 0;
   return counted_.emplace(epoch, begun + steps).first->second;
 }
 
-const std::vector<std::int64_t>& Steps::window_ends(std::int64_t epoch) {
-  if (ends_epoch_ == epoch) return ends_;
-  ends_epoch_ = -1;
-  ends_.clear();
-  std::int64_t bins = 0;
-  for (std::int64_t w = 0; w < plan_->num_windows(epoch); ++w) {
-    bins += plan_->window(epoch, w).packing.num_bins();
-    ends_.push_back(bins);
+// Packs windows of an epoch until there are so many of them and so many bins, or no more windows;
+// returns the bins.
+std::int64_t Steps::pack(std::int64_t epoch, std::int64_t windows, std::int64_t bins) {
+  if (ends_epoch_ != epoch) {
+    ends_.clear();
+    ends_epoch_ = epoch;
   }
-  ends_epoch_ = epoch;
-  return ends_;
+  const std::int64_t all = plan_->num_windows(epoch);
+  std::int64_t packed = ends_.empty() ? 0 : ends_.back();
+  for (auto w = static_cast<std::int64_t>(ends_.size()); w < all && (w < windows || packed < bins);
+       ++w) {
+    if (on_window_) on_window_();
+    packed += plan_->window(epoch, w).packing.num_bins();
+    ends_.push_back(packed);
+  }
+  return packed;
 }
 
 // Bins of an epoch before those that are cut into steps as now.
 std::int64_t Steps::first_bin(std::int64_t epoch) {
   if (epoch != origin_.cursor.epoch) return 0;
-  const auto window = static_cast<std::size_t>(origin_.cursor.window);
-  return (window == 0 ? 0 : window_ends(epoch)[window - 1]) + origin_.cursor.bin;
+  const std::int64_t window = origin_.cursor.window;
+  pack(epoch, window, 0);
+  return (window == 0 ? 0 : ends_[static_cast<std::size_t>(window - 1)]) + origin_.cursor.bin;
 }
 
 // The beginning of a step.
@@ -108,33 +117,36 @@ Cursor Steps::locate(std::int64_t step) {
   while (known->second > step) --known;
   std::int64_t epoch = known->first;
   std::int64_t before = known->second;
+  const std::int64_t per_step = geometry_.bins_per_step();
+  // The first bin of the step, if it is one of the epoch.
+  const auto bin_of_step = [&] {
+    const std::int64_t begun = epoch == origin_.cursor.epoch ? origin_.cursor.step : 0;
+    return first_bin(epoch) + std::min(step - before - begun, kAll / 4 / per_step) * per_step;
+  };
+  const std::int64_t least = geometry_.drop_last ? per_step : 1;  // bins that make a step
   int empty = 0;
-  while (step >= before + count(epoch)) {
-    plan_->check_epoch(epoch + 1);
+  std::int64_t bin = bin_of_step();
+  while (pack(epoch, 0, bin + least) - least < bin) {
     empty = count(epoch) == 0 ? empty + 1 : 0;
     if (empty == kMostEmptyEpochs) {
       throw PlanError("there is no step " + std::to_string(step) + ": epoch " +
                       std::to_string(epoch) + " and the " + std::to_string(kMostEmptyEpochs - 1) +
-                      " before it have no step of " + std::to_string(geometry_.bins_per_step()) +
-                      " bins");
+                      " before it have no step of " + std::to_string(per_step) + " bins");
     }
+    plan_->check_epoch(epoch + 1);
     before = count_before(++epoch);
+    bin = bin_of_step();
   }
   Cursor at{.epoch = epoch, .step = step - before};
-  const std::int64_t base = first_bin(epoch);
-  const std::int64_t begun = epoch == origin_.cursor.epoch ? origin_.cursor.step : 0;
-  const std::int64_t bin = base + (at.step - begun) * geometry_.bins_per_step();
-  const std::vector<std::int64_t>& ends = window_ends(epoch);
-  at.window = std::upper_bound(ends.begin(), ends.end(), bin) - ends.begin();
-  const std::int64_t start = at.window == 0 ? 0 : ends[static_cast<std::size_t>(at.window - 1)];
+  at.window = std::upper_bound(ends_.begin(), ends_.end(), bin) - ends_.begin();
+  const std::int64_t start = at.window == 0 ? 0 : ends_[static_cast<std::size_t>(at.window - 1)];
   at.bin = bin - start;
   if (at.bin == 0 || !plan_->config().balance) return at;
   if (epoch == origin_.cursor.epoch && at.window == origin_.cursor.window &&
       origin_.cursor.bin > 0) {
     at.order = origin_.cursor.order;
   } else {
-    const std::int64_t per_step = geometry_.bins_per_step();
-    at.order = {per_step, (per_step - (start - base) % per_step) % per_step};
+    at.order = {per_step, (per_step - (start - first_bin(epoch)) % per_step) % per_step};
   }
   return at;
 }

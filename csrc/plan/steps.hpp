@@ -1,11 +1,12 @@
 // The numbers of the optimizer steps of a run, 0, 1, ... through all epochs, and what each of them
 // holds: computed from the plan, for steps of the past and of the future alike. How many steps an
-// epoch has is counted once, from lengths alone, and kept.
+// epoch has is counted once, from lengths alone, and kept. Windows are packed as far as it takes.
 //
 // Threads: everything may be called from any thread; one call at a time is at work.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,10 @@ struct StepPieces {
 
 class Steps {
  public:
-  Steps(std::shared_ptr<const Plan> plan, Geometry geometry, StepOrigin origin = {});
+  // Counting calls `on_window` before each window that it packs. It may throw: what was counted is
+  // kept. It must not come back here.
+  Steps(std::shared_ptr<const Plan> plan, Geometry geometry, StepOrigin origin = {},
+        std::function<void()> on_window = {});
 
   const StepOrigin& origin() const { return origin_; }
   // Steps of the run before an epoch. Throws PlanError for an epoch before the origin's.
@@ -58,18 +62,19 @@ class Steps {
   std::int64_t count_before(std::int64_t epoch);
   std::int64_t count(std::int64_t epoch);
   Cursor locate(std::int64_t step);
-  const std::vector<std::int64_t>& window_ends(std::int64_t epoch);
+  std::int64_t pack(std::int64_t epoch, std::int64_t windows, std::int64_t bins);
   std::int64_t first_bin(std::int64_t epoch);
 
   std::shared_ptr<const Plan> plan_;
   Geometry geometry_;
   StepOrigin origin_;
+  std::function<void()> on_window_;
 
   mutable std::mutex mutex_;                      // guards everything below
   std::map<std::int64_t, std::int64_t> before_;   // of some epochs, the origin's among them
   std::map<std::int64_t, std::int64_t> counted_;  // steps of some epochs, numbered from their start
   std::int64_t ends_epoch_ = -1;                  // that `ends_` speaks of
-  std::vector<std::int64_t> ends_;                // bins of the epoch up to each window's end
+  std::vector<std::int64_t> ends_;                // its bins up to the end of each window packed
 };
 
 }  // namespace brimful

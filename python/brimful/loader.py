@@ -203,8 +203,8 @@ class DataLoader:
         """What an optimizer step holds, past or future, over all ranks: the plan's word for it.
 
         Steps are numbered from 0 through all epochs, skipped ones too (`batch.step`). Reads lengths
-        only. The first question about an epoch packs the lengths of it, and of those before it that
-        were not counted yet; after that one window is packed.
+        only: the first question packs windows up to the step, epochs before it included where
+        they were not counted yet; after that a question packs the one or two windows of its step.
 
         Raises:
             PlanError: for a step that the run does not have, and for one from before a change of
