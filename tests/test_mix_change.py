@@ -1,6 +1,7 @@
 """A change of the mix in mid-run, through states: nothing is lost, nothing comes twice, and the
 change stays part of the run."""
 
+import itertools
 import json
 
 import numpy as np
@@ -110,17 +111,20 @@ rules = st.one_of(
 
 @settings(max_examples=40, deadline=None)
 @given(
-    chain=st.lists(st.tuples(rules, st.integers(0, 25)), min_size=2, max_size=5),
+    chain=st.lists(
+        st.tuples(rules, st.integers(0, 25), st.sampled_from([(1, 4, 1), (2, 1, 2), (3, 2, 1)])),
+        min_size=2,
+        max_size=5,
+    ),
     window=st.integers(1, 30),
-    split=st.sampled_from([(1, 4, 1), (2, 2, 1), (2, 1, 2), (1, 2, 2), (4, 1, 1)]),
     packing=st.sampled_from(["streaming", "best_fit_decreasing", "bucket"]),
     shuffle=st.sampled_from([False, True, "block"]),
     num_workers=st.sampled_from([0, 2]),
 )
 def test_any_chain_of_changes_delivers_each_document_in_turn(
-    chain, window, split, packing, shuffle, num_workers
+    chain, window, packing, shuffle, num_workers
 ):
-    """Run all ranks, change the mix again and again; then resume without a change somewhere else.
+    """Run all ranks, change the mix, and the global batch, again and again; then only resume.
 
     The final state alone gives the rest of the run, and each source comes pass by pass.
     """
@@ -137,11 +141,11 @@ def test_any_chain_of_changes_delivers_each_document_in_turn(
         ]  # fmt: skip
         for loader in loaders:
             if state is not None:
-                loader.load_state_dict(state, allow_mix_change=change)
+                loader.load_state_dict(state, allow_mix_change=change, allow_batch_change=change)
         return loaders
 
     seen, state = [], None
-    for rule, batches in chain:
+    for rule, batches, split in chain:
         loaders = ranks(rule, split, state, change=True)
         streams = [endless(loader) for loader in loaders]
         seen += [p for _ in range(batches) for stream in streams for p in pieces(next(stream))]
@@ -161,7 +165,8 @@ def test_any_chain_of_changes_delivers_each_document_in_turn(
         passes = [counts.get(d, 0) / totals[d] for d in range(first, last)]
         assert max(passes) - min(passes) <= 1 + 2 * (window + 1) / (last - first)
     epochs = []
-    for other in (split, (4, 1, 1), (1, 1, 4)):  # the rest of the epoch, dealt in any way
+    step = split[0] * split[1] * split[2]
+    for other in (split, (step, 1, 1), (1, 1, step)):  # the rest of the epoch, dealt in any way
         loaders = ranks(chain[-1][0], other, state)
         epochs.append(sorted(p for loader in loaders for batch in loader for p in pieces(batch)))
     assert epochs[0] == epochs[1] == epochs[2]
@@ -231,3 +236,25 @@ def test_states_of_many_sources_hold_changes_and_find_what_differs(sources):
     different = loader_of(weights, {**lengths, "source-9": [4, 5]})
     with pytest.raises(bf.StateError, match=r"'source-9' \(number 9\) differ"):
         different.load_state_dict(state)
+
+
+@pytest.mark.parametrize("how", [{"packing": "streaming"}, {"packing": "bucket", "shuffle": True}])
+def test_steps_before_and_behind_a_change_are_told_and_skipped(how):
+    """The audit of a step asks the plan, which knows every mix that the run has had."""
+    how = {"seq_len": 9, "batch_size": 2, "epoch_tokens": 150, **how}
+    loader, came = loader_of([1, 1], **how), []
+    for weights in ([1, 3], [(0, {"a": 1, "b": 0}), (400, {"a": 1, "b": 1})], [1, 1]):
+        for batch in itertools.islice(endless(loader), 7):
+            came.append((batch.step, sorted(pieces(batch))))
+        state = saved(loader)
+        loader = loader_of(weights, **how)
+        loader.load_state_dict(state, allow_mix_change=True)
+    came += [(b.step, sorted(pieces(b))) for b in itertools.islice(endless(loader), 7)]
+    assert [step for step, _ in came] == list(range(28))
+    for step, want in came:
+        told = loader.documents(step)
+        assert sorted(zip(told.documents, told.starts, told.lengths, strict=True)) == want
+    again = loader_of([1, 1], **how, skip=[24])
+    again.load_state_dict(state, allow_mix_change=True)
+    rest = [(b.step, sorted(pieces(b))) for b in itertools.islice(endless(again), 6)]
+    assert rest == [entry for entry in came[21:] if entry[0] != 24]
