@@ -103,9 +103,9 @@ def test_the_audit_names_sources_and_looks_far_ahead() -> None:
     assert sorted(told(loader, 40)) == sorted(steps[40])
 
 
-@pytest.mark.parametrize("step", [-1, 2**63, 1.0, "1", None])
+@pytest.mark.parametrize("step", [-1, -(2**70), 2**63, 10**30, 1.0, "1", None, True])
 def test_what_is_no_step_is_refused(step: Any) -> None:
-    with pytest.raises((bf.PlanError, TypeError), match=r"step|argument"):
+    with pytest.raises(bf.PlanError, match="step is"):
         make([5] * 9).documents(step)
 
 

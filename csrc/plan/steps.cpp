@@ -108,10 +108,9 @@ std::int64_t Steps::first_bin(std::int64_t epoch) {
 // The beginning of a step.
 Cursor Steps::locate(std::int64_t step) {
   if (step < origin_.number) {
-    throw PlanError("step " + std::to_string(step) + " cannot be told any more: " +
-                    (step < 0
-                         ? "steps are numbered from 0 up"
-                         : "the global batch changed at step " + std::to_string(origin_.number)));
+    throw PlanError("step " + std::to_string(step) +
+                    " cannot be told any more: the global batch changed at step " +
+                    std::to_string(origin_.number));
   }
   auto known = std::prev(before_.end());
   while (known->second > step) --known;

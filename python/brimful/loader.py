@@ -210,9 +210,12 @@ class DataLoader:
             PlanError: for a step that the run does not have, and for one from before a change of
                 the global batch.
         """
+        number = whole_number("step", step)
+        if not 0 <= number < 2**63:
+            raise PlanError(f"step is {number}; steps are numbered from 0 up, below 2**63")
         return documents_of(
             self._steps,
-            whole_number("step", step),
+            number,
             skip=self._skip,
             names=self.corpus.sources,
         )

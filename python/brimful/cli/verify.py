@@ -51,9 +51,9 @@ def run(
     print_filled(
         console,
         f"{counted(len(corpus), 'document')}, {counted(corpus.num_tokens, 'token')}\n"
-        f"{config.packing}, {order}, seed {config.seed}; steps of {given.world_size} ranks x "
-        f"{given.batch_size} rows x {given.accumulate} micro-batches, rows of "
-        f"{count(config.capacity)}",
+        f"{config.packing}, {order}, seed {config.seed}; rows of {count(config.capacity)}; a step "
+        f"is {counted(given.accumulate, 'micro-batch', 'micro-batches')} of "
+        f"{counted(given.batch_size, 'row')} on {counted(given.world_size, 'rank')}",
     )
     for name, checks in found.items():
         console.print(f"\n{name}")
