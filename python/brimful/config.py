@@ -120,8 +120,10 @@ class LoaderConfig:
         for name, least in _INTEGERS.items():
             value = _checked_integer(name, getattr(self, name), least)
             object.__setattr__(self, name, value)
-        if self.shuffle != "block" and not isinstance(self.shuffle, (bool, np.bool_)):
-            raise PlanError(f'shuffle is {self.shuffle!r}; it must be True, False or "block"')
+        if self.shuffle != "block":
+            if not isinstance(self.shuffle, (bool, np.bool_)):
+                raise PlanError(f'shuffle is {self.shuffle!r}; it must be True, False or "block"')
+            object.__setattr__(self, "shuffle", bool(self.shuffle))  # states are fit for JSON
         for name in ("drop_last", "pin_memory"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
