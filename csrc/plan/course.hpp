@@ -1,5 +1,5 @@
-// A course: which source each draw of a stretch of the run takes, and the how-manieth draw of that
-// source it is. It is a list of phases, each a tree of the sources that are alive in it; between
+// A course: which source each draw of a stretch of the run takes, and how often that source was
+// drawn before. It is a list of phases, each a tree of the sources that are alive in it; between
 // phases every source goes on where it stood, so nothing is skipped and nothing comes twice.
 #pragma once
 

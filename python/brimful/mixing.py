@@ -32,7 +32,8 @@ def mix(
         corpora: name -> corpus. Names are kept in states and in the exposure of `stats()`. A corpus
             that is a mixture without weights becomes one source.
         weights: name -> share of what is drawn, relative to the others and not negative. None draws
-            by document count, so that an epoch is every document once. A schedule of weights is a
+            by document count, so that an epoch is every document once (with max_passes or
+            epoch_tokens, sources go on over epochs in these shares). A schedule of weights is a
             list of (position, {name: share}): positions count tokens of the run, of all sources
             together and through all epochs, and the first one is 0. Each source goes on where it
             stood.
