@@ -45,8 +45,8 @@ def mix(
             run; fractions are allowed. One number for all, or name -> number for some. When all
             have left the run is over: `len(loader)` is 0 and another `iter(loader)` a PlanError.
         epoch_tokens: tokens of an epoch. None makes an epoch as many draws as there are documents
-            in sources with a weight. Epochs only say where an iteration ends and a shuffle of the
-            windows begins; with weights, sources go on over their ends.
+            in sources with a weight. An epoch is what one iteration delivers; with weights, sources
+            go on over its end.
 
     A schedule and max_passes go on over epochs, so they need when_dry="repeat"; epoch_tokens needs
     "repeat" or "error".
