@@ -106,7 +106,8 @@ class DataLoader:
         )
 
         config = self.config
-        self._plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
+        self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
+        self._plan = self._own_plan  # that of a run whose mix has changed is another one
         self._mix_changes: list[dict[str, Any]] = []
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
@@ -300,6 +301,7 @@ class DataLoader:
         resumed = resume(
             state,
             corpus=self.corpus,
+            own_plan=self._own_plan,
             geometry=self._geometry,
             config=self.config,
             fingerprint=self._fingerprint(),

@@ -35,6 +35,7 @@ def resume(
     state: Mapping[str, Any],
     *,
     corpus: Corpus,
+    own_plan: _core.Plan,
     geometry: _core.Geometry,
     config: LoaderConfig,
     fingerprint: Mapping[str, Any],
@@ -42,12 +43,15 @@ def resume(
     allow_mix_change: bool,
     force: bool,
 ) -> Resumed:
-    """Checks a state against a loader. Throws StateError as `DataLoader.load_state_dict` says."""
+    """Checks a state against a loader. Throws StateError as `DataLoader.load_state_dict` says.
+
+    `own_plan` is that of the loader's mix from the beginning.
+    """
     state = state_module.check_version(state)
     theirs = state.get("fingerprint")
     if not isinstance(theirs, Mapping):
         raise StateError(f"the state's 'fingerprint' is {theirs!r}; expected a dict")
-    different = state_module.differences(theirs, fingerprint, corpus)
+    different = state_module.differences(theirs, fingerprint, corpus.sources)
     mixes = unchanged(corpus.rule)
     rule = mixes[0][0]
     changed: list[str] = []
@@ -64,17 +68,17 @@ def resume(
             + f"\nUse the corpus and settings it was made with{hint}, or force=True for epoch 0"
         )
     if different:
-        mixes = unchanged(corpus.rule)
-        plan = make_plan(corpus, config, mixes)
         return Resumed(
             cursor=_core.Cursor(),
-            plan=plan,
-            mixes=mixes,
-            steps=make_steps(plan, geometry),
+            plan=own_plan,
+            mixes=unchanged(corpus.rule),
+            steps=make_steps(own_plan, geometry),
             skip=_core.StepSet(skip_ranges(config.skip)),
             restarts=different,
         )
-    plan = _plan_of_state(corpus, config, mixes)
+    plan = own_plan
+    if mixes != unchanged(corpus.rule):
+        plan = _plan_of_state(corpus, config, mixes)
     cursor = state_module.read_cursor(state)
     bins_per_step = state_module.read_bins_per_step(state)
     if cursor.step_bins >= bins_per_step:
@@ -95,7 +99,7 @@ def resume(
     if changed:
         at = _core.untouched_window(plan, cursor, geometry.bins_per_step)
         mixes = changed_history(mixes, rule, (at.epoch, at.window))
-        plan = make_plan(corpus, config, mixes)
+        plan = make_plan(corpus, config, mixes) if len(mixes) > 1 else own_plan
     numbering = state_module.read_numbering(state)
     steps = _go_on_counting(numbering, plan, geometry, config, cursor, bins_per_step)
     return Resumed(

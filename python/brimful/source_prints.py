@@ -6,7 +6,7 @@ all, and 16 bits of the hash of each say which one differs.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,11 @@ def source_prints(corpus: Corpus) -> list[Any] | dict[str, Any]:
     }
 
 
-def source_differences(state: Any, corpus: Corpus) -> list[str]:
-    """One line for each source, up to some, that differs from what a state says."""
-    here = source_prints(corpus)
+def source_differences(state: Any, here: Any, names: Sequence[str]) -> list[str]:
+    """One line for each source, up to some, that differs between a state's prints and those here.
+
+    `names` are those of the sources here.
+    """
     if isinstance(here, list):
         return _listed_differences(state, here)
     count = here["count"]
@@ -46,7 +48,7 @@ def source_differences(state: Any, corpus: Corpus) -> list[str]:
     theirs = unpack(state.get("hashes"), np.uint16, count, "sources")
     ours = unpack(here["hashes"], np.uint16, count, "sources")
     differ = np.flatnonzero(theirs != ours)
-    named = ", ".join(f"{corpus.sources[s]!r} (number {s})" for s in differ[:MOST_LISTED].tolist())
+    named = ", ".join(f"{names[s]!r} (number {s})" for s in differ[:MOST_LISTED].tolist())
     more = f", and {len(differ) - MOST_LISTED:,} more" if len(differ) > MOST_LISTED else ""
     return [
         f"sources: the names, documents or lengths of {named or 'some'}{more} differ in the state"

@@ -6,7 +6,7 @@ batches delivered, never of batches made ahead, and of all ranks together.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -92,12 +92,17 @@ def cursor_dict(cursor: _core.Cursor) -> dict[str, int]:
     return {name: getattr(cursor, name) for name in _CURSOR_FIELDS}
 
 
-def differences(state: Mapping[str, Any], here: Mapping[str, Any], corpus: Corpus) -> list[str]:
-    """One line for each field of two fingerprints that differs, but for the rule of the mixture."""
+def differences(
+    state: Mapping[str, Any], here: Mapping[str, Any], sources: Sequence[str]
+) -> list[str]:
+    """One line for each field of two fingerprints that differs, but for the rule of the mixture.
+
+    `sources` are the names of the sources here.
+    """
     lines = []
     for field in here:
         if field == "sources":
-            lines += source_differences(state.get("sources"), corpus)
+            lines += source_differences(state.get("sources"), here["sources"], sources)
         elif field in RULE_FIELDS:
             continue
         elif field not in state:
