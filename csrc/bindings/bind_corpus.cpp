@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,8 @@
 #include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "core/lane_hash.hpp"
+#include "core/xxh3.hpp"
+#include "corpus/block_checks.hpp"
 #include "corpus/boundaries.hpp"
 #include "corpus/corpus.hpp"
 #include "corpus/formats.hpp"
@@ -192,6 +195,25 @@ py::array_t<std::uint64_t> source_hashes(const Corpus& corpus) {
   return to_array(std::move(hashes));
 }
 
+// XXH3 of the blocks of a store's tokens, of its index and of its loss mask.
+using Checksums =
+    std::tuple<py::array_t<std::uint64_t>, std::uint64_t, std::optional<std::uint64_t>>;
+
+std::shared_ptr<BlockChecks> block_checks(const Corpus& corpus, const std::vector<Checksums>& of) {
+  std::vector<StoreChecksums> checksums;
+  for (const auto& [blocks, index, loss] : of) {
+    checksums.push_back({{blocks.data(), blocks.data() + blocks.size()}, index, loss});
+  }
+  const ReleasedGil unlocked;
+  return std::make_shared<BlockChecks>(corpus, std::move(checksums));
+}
+
+std::uint64_t xxh3_of(const py::buffer& data) {
+  const py::buffer_info info = data.request();
+  return xxh3(static_cast<const std::byte*>(info.ptr),
+              static_cast<std::size_t>(info.size * info.itemsize));
+}
+
 int checked_source(const Corpus& corpus, int s) {
   if (s < 0 || s >= corpus.num_sources()) throw py::index_error();
   return s;
@@ -221,12 +243,15 @@ void bind_corpus(py::module_& m) {
     }
   });
 
+  m.def("xxh3", &xxh3_of, py::arg("data"));
+
   py::class_<TokenStore>(m, "TokenStore")
       .def_readonly("name", &TokenStore::name)
       .def_readonly("num_tokens", &TokenStore::num_tokens)
       .def_property_readonly("dtype", [](const TokenStore& s) { return type_name(s.type); })
       .def_property_readonly("has_loss_mask",
                              [](const TokenStore& s) { return s.loss_mask != nullptr; })
+      .def_property_readonly("in_file", [](const TokenStore& s) { return s.file != nullptr; })
       .def("__len__", [](const TokenStore& s) { return s.documents.size(); });
   m.def("open_megatron", &megatron, py::arg("bin"), py::arg("idx"), py::arg("loss"),
         py::arg("unit"), py::arg("dtype"));
@@ -280,6 +305,9 @@ void bind_corpus(py::module_& m) {
         const ReleasedGil nogil;
         return c.lengths_hash(s);
       });
+
+  py::class_<BlockChecks, std::shared_ptr<BlockChecks>>(m, "BlockChecks")
+      .def(py::init(&block_checks), py::arg("corpus"), py::arg("checksums"));
 }
 
 }  // namespace brimful

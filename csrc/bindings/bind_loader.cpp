@@ -60,10 +60,10 @@ Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool kee
   return Layout(std::move(config));
 }
 
-ReadConfig read_config(const std::string& io) {
+ReadConfig read_config(const std::string& io, std::optional<std::shared_ptr<BlockChecks>> checks) {
   const auto mode = parse_io(io);
   if (!mode) throw PlanError("io=\"" + io + "\" is unknown: choose mmap or pread");
-  return {*mode};
+  return {*mode, checks.value_or(nullptr)};
 }
 
 PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
@@ -133,7 +133,8 @@ void bind_loader(py::module_& m) {
       .def(py::init(&make_layout), py::kw_only(), py::arg("fields"), py::arg("varlen"),
            py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
            py::arg("continue_positions"), py::arg("vocab_size"), py::arg("quarantine"));
-  py::class_<ReadConfig>(m, "ReadConfig").def(py::init(&read_config), py::kw_only(), py::arg("io"));
+  py::class_<ReadConfig>(m, "ReadConfig")
+      .def(py::init(&read_config), py::kw_only(), py::arg("io"), py::arg("checks"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
       .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
            py::arg("max_slots"), py::arg("timeout"));

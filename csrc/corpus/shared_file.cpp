@@ -283,6 +283,17 @@ std::optional<std::int64_t> SharedFile::offset_of(const void* address) {
   return std::nullopt;
 }
 
+void SharedFile::will_need(std::int64_t begin, std::int64_t end) const {
+  if (descriptor_ >= 0) {
+    posix_fadvise(descriptor_, begin, end - begin, POSIX_FADV_WILLNEED);
+  } else if (data() != nullptr) {
+    const std::int64_t page = sysconf(_SC_PAGESIZE);
+    const std::int64_t from = begin / page * page;
+    madvise(const_cast<std::byte*>(data()) + from, static_cast<std::size_t>(end - from),
+            MADV_WILLNEED);
+  }
+}
+
 bool SharedFile::renew(const std::function<void()>& check_content) {
   if (!failed_) return false;
   take_named_file();

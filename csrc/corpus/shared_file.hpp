@@ -67,6 +67,12 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   // Where in the file an address of one of its mappings lies.
   std::optional<std::int64_t> offset_of(const void* address);
 
+  // Tells the system that bytes begin, ..., end - 1 will be read, and does not wait for them. Of
+  // files beyond the caps it says nothing.
+  void will_need(std::int64_t begin, std::int64_t end) const;
+
+  // Makes the next renew() take the file anew, for errors that are found elsewhere.
+  void mark_failed() { failed_ = true; }
   // After an error: takes the file that has the name now in place of the one that failed, at the
   // same addresses, if it has the same size and passes `check_content`. Returns whether there was
   // anything to do.

@@ -19,19 +19,35 @@ std::optional<Io> parse_io(std::string_view name) {
 
 const std::byte* TokenReader::tokens(const TokenStore& store, std::int64_t first,
                                      std::int64_t count) {
-  const std::size_t size = item_size(store.type);
+  const std::int64_t begin = store.byte_of(first);
+  const std::int64_t end = store.byte_of(first + count);
+  if (config_.checks != nullptr) check_blocks(store, begin, end);
+  return read(store, begin, end, tokens_);
+}
+
+// Bytes begin, ..., end - 1 of the file of a store, or of its memory: in place, or in `memory`.
+const std::byte* TokenReader::read(const TokenStore& store, std::int64_t begin, std::int64_t end,
+                                   std::vector<std::byte>& memory) {
   if (config_.io == Io::kPread && store.file != nullptr) {
-    const std::size_t bytes = static_cast<std::size_t>(count) * size;
-    if (tokens_.size() < bytes) tokens_.resize(bytes);
-    store.file->read(store.byte_of(first), static_cast<std::int64_t>(bytes), tokens_.data());
-    return tokens_.data();
+    const auto bytes = static_cast<std::size_t>(end - begin);
+    if (memory.size() < bytes) memory.resize(bytes);
+    store.file->read(begin, end - begin, memory.data());
+    return memory.data();
   }
-  if (store.values != nullptr) return store.values + static_cast<std::size_t>(first) * size;
+  if (store.values != nullptr) return store.values + (begin - store.file_begin);
   if (on_demand_ != store.file) {
     map_ = store.file->map();
     on_demand_ = store.file;
   }
-  return map_.get() + store.byte_of(first);
+  return map_.get() + begin;
+}
+
+void TokenReader::check_blocks(const TokenStore& store, std::int64_t begin, std::int64_t end) {
+  while (const auto block = config_.checks->next_unchecked(store, begin, end)) {
+    const std::int64_t from = BlockChecks::begin_of(*block);
+    const std::int64_t to = from + BlockChecks::size_of(store, *block);
+    config_.checks->check(store, *block, read(store, from, to, block_));
+  }
 }
 
 const std::uint8_t* TokenReader::loss_mask(const TokenStore& store, std::int64_t first,

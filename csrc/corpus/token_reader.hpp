@@ -1,6 +1,7 @@
 // Where the bytes of a batch come from while it is filled: in place from mapped files, or by reads
-// into memory of its own. One reader a batch and thread. Tokens stay valid until tokens() is called
-// again, a loss mask until the second call of loss_mask() from there.
+// into memory of its own; and with checksums, where these are asked for. One reader a batch and
+// thread. Tokens stay valid until tokens() is called again, a loss mask until the second call of
+// loss_mask() from there.
 #pragma once
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "core/columns.hpp"
+#include "corpus/block_checks.hpp"
 #include "corpus/corpus.hpp"
 
 namespace brimful {
@@ -22,6 +24,7 @@ std::optional<Io> parse_io(std::string_view name);
 
 struct ReadConfig {
   Io io = Io::kMmap;
+  std::shared_ptr<BlockChecks> checks;  // null: nothing is compared
 };
 
 class TokenReader {
@@ -56,15 +59,19 @@ class TokenReader {
     std::int64_t first;
     std::int64_t end;
   };
+  const std::byte* read(const TokenStore& store, std::int64_t begin, std::int64_t end,
+                        std::vector<std::byte>& memory);
+  void check_blocks(const TokenStore& store, std::int64_t begin, std::int64_t end);
   static std::size_t checks_due();
   void note(const TokenStore& store, std::int64_t first, std::int64_t count);
   void check_noted();
 
-  ReadConfig config_;
+  const ReadConfig& config_;
   std::shared_ptr<SharedFile> on_demand_;  // the file that `map_` is of
   std::shared_ptr<const std::byte> map_;
   std::vector<Read> noted_;
   std::vector<std::byte> tokens_;
+  std::vector<std::byte> block_;
   std::array<std::vector<std::uint8_t>, 2> masks_;  // in turn
 };
 

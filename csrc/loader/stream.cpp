@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "batch/fill.hpp"
+#include "loader/read_ahead.hpp"
 
 namespace brimful {
 
@@ -12,15 +13,17 @@ class Stream::Maker : public Producer {
   Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
         ReadConfig read, StepSet skip, std::int64_t steps_before)
       : layout_(std::move(layout)),
-        read_(read),
+        read_(std::move(read)),
         dealer_(std::move(plan), geometry, cursor, std::move(skip), steps_before),
         epoch_(dealer_.epoch()),
         passed_steps_(dealer_.steps_before() - steps_before) {}
 
   std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
-  std::optional<BatchSpec> claim() override { return dealer_.next(); }
+  std::optional<BatchSpec> claim() override { return read_ahead_.next(); }
   BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
-    return brimful::fill(spec, layout_, read_, slot);
+    BatchMeta meta = brimful::fill(spec, layout_, read_, slot);
+    read_ahead_.filled();
+    return meta;
   }
 
   const Layout& layout() const { return layout_; }
@@ -33,6 +36,7 @@ class Stream::Maker : public Producer {
   Layout layout_;
   ReadConfig read_;
   Dealer dealer_;
+  mutable ReadAhead read_ahead_{dealer_};
   std::int64_t epoch_;
   std::int64_t passed_steps_;
 };
@@ -40,8 +44,8 @@ class Stream::Maker : public Producer {
 Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
                ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
                StepSet skip, std::int64_t steps_before)
-    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor, read,
-                                     std::move(skip), steps_before)),
+    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor,
+                                     std::move(read), std::move(skip), steps_before)),
       ledger_(std::move(ledger)),
       cursor_(cursor),
       prefetcher_(maker_, prefetch) {}

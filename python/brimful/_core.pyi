@@ -9,8 +9,10 @@ import typing
 
 import numpy
 import numpy.typing
+import typing_extensions
 
 __all__: list[str] = [
+    "BlockChecks",
     "BrimfulError",
     "Corpus",
     "Counts",
@@ -69,6 +71,7 @@ __all__: list[str] = [
     "untouched_window",
     "with_cached_offsets",
     "with_offsets",
+    "xxh3",
 ]
 
 class BrimfulError(Exception):
@@ -135,6 +138,8 @@ class TokenStore:
     @property
     def has_loss_mask(self) -> bool: ...
     @property
+    def in_file(self) -> bool: ...
+    @property
     def name(self) -> str: ...
     @property
     def num_tokens(self) -> int: ...
@@ -171,6 +176,19 @@ class Corpus:
     def num_sources(self) -> int: ...
     @property
     def num_tokens(self) -> int: ...
+
+class BlockChecks:
+    def __init__(
+        self,
+        corpus: Corpus,
+        checksums: collections.abc.Sequence[
+            tuple[
+                typing.Annotated[numpy.typing.ArrayLike, numpy.uint64],
+                typing.SupportsInt | typing.SupportsIndex,
+                typing.SupportsInt | typing.SupportsIndex | None,
+            ]
+        ],
+    ) -> None: ...
 
 class Packing:
     @property
@@ -437,7 +455,7 @@ class Layout:
     ) -> None: ...
 
 class ReadConfig:
-    def __init__(self, *, io: str) -> None: ...
+    def __init__(self, *, io: str, checks: BlockChecks | None) -> None: ...
 
 class PrefetchConfig:
     def __init__(
@@ -661,3 +679,4 @@ def with_cached_offsets(
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...
+def xxh3(data: typing_extensions.Buffer) -> int: ...

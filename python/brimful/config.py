@@ -71,6 +71,8 @@ class LoaderConfig:
         pin_memory: batches in page-locked memory, where torch has an accelerator.
         io: "mmap" copies tokens out of mapped files; "pread" reads them, which serves better on
             network file systems. The tokens are the same.
+        verify: "checksum" compares every MiB of tokens, when it is read first, with the manifest's
+            checksum, and a MiB that differs is a ReadError; None reads without.
         timeout: seconds that `next()` waits for a batch; 0 waits for ever.
         vocab_size: tokens outside `[0, vocab_size)` are bad; None looks for negative ones only.
         bad_documents: what becomes of a document with bad tokens, or without a label because all
@@ -105,6 +107,7 @@ class LoaderConfig:
     world_size: int = 1
     pin_memory: bool = False
     io: str = "mmap"
+    verify: str | None = None
     timeout: float = 0
     vocab_size: int | None = None
     bad_documents: str = "skip"
@@ -139,6 +142,7 @@ class LoaderConfig:
         _check_choice("tail", self.tail, (None, "keep", "drop"))
         _check_choice("balance", self.balance, (None, "attention"))
         _check_choice("io", self.io, ("mmap", "pread"))
+        _check_choice("verify", self.verify, (None, "checksum"))
         _check_choice("positions", self.positions, ("restart", "continue"))
         _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
         if self.layout == "rows" and self.tail == "drop":

@@ -111,7 +111,7 @@ class DataLoader:
         self._mix_changes: list[dict[str, Any]] = []
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
-        self._read = native.make_read(config)
+        self._read = native.make_read(self.corpus, config)
         self._prefetch = native.make_prefetch(config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
@@ -330,6 +330,7 @@ class DataLoader:
         if self.corpus._native.renew_files():
             self._lengths.clear()
             self.__dict__.pop("_fingerprint_cache", None)
+            self._read = native.make_read(self.corpus, self.config)
 
     def _fingerprint(self) -> dict[str, Any]:
         if not hasattr(self, "_fingerprint_cache"):

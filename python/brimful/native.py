@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from brimful import _core
+from brimful.checksums import block_checks
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.mix_rule import MixHistory
@@ -59,9 +60,10 @@ def make_layout(config: LoaderConfig) -> _core.Layout:
     )
 
 
-def make_read(config: LoaderConfig) -> _core.ReadConfig:
-    """Where the bytes of tokens come from."""
-    return _core.ReadConfig(io=config.io)
+def make_read(corpus: Corpus, config: LoaderConfig) -> _core.ReadConfig:
+    """Where the bytes of tokens come from, and what they are compared with."""
+    checks = block_checks(corpus) if config.verify == "checksum" else None
+    return _core.ReadConfig(io=config.io, checks=checks)
 
 
 def make_prefetch(config: LoaderConfig) -> _core.PrefetchConfig:

@@ -1,0 +1,56 @@
+// Checksums of a corpus's files: those of its tokens are compared block by block, each block once,
+// when it is touched first; what lies beside the tokens is compared whole, at once.
+//
+// Threads: ask from any thread, without a lock. Two that touch a block at the same time both
+// compare it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "corpus/corpus.hpp"
+
+namespace brimful {
+
+// XXH3 of the files of one store.
+struct StoreChecksums {
+  std::vector<std::uint64_t> blocks;  // of the tokens, one a kBlockBytes; the last may be shorter
+  std::uint64_t index = 0;
+  std::optional<std::uint64_t> loss;
+};
+
+class BlockChecks {
+ public:
+  static constexpr std::int64_t kBlockBytes = 1 << 20;
+
+  // `checksums` of the stores of all sources, in order. Throws FormatError where they do not fit a
+  // file, ReadError where an index or a loss mask is not what was written.
+  BlockChecks(const Corpus& corpus, std::vector<StoreChecksums> checksums);
+
+  // The first block from that of byte `begin` up to that of byte `end - 1` which is not compared
+  // yet, if any.
+  std::optional<std::int64_t> next_unchecked(const TokenStore& store, std::int64_t begin,
+                                             std::int64_t end) const;
+  // Where a block lies in the file of its store, and how many bytes it has.
+  static std::int64_t begin_of(std::int64_t block) { return block * kBlockBytes; }
+  static std::int64_t size_of(const TokenStore& store, std::int64_t block);
+  // Compares a block; `data` are its bytes. Throws ReadError, with the documents that it holds
+  // tokens of, where they are not what was written. Owns nothing until then.
+  void check(const TokenStore& store, std::int64_t block, const std::byte* data);
+
+ private:
+  struct Blocks {
+    std::vector<std::uint64_t> hashes;
+    std::vector<std::atomic<std::uint64_t>> checked;  // a bit a block
+    std::int64_t first_document = 0;                  // of the store, in the corpus
+  };
+  [[noreturn]] void throw_bad_block(const TokenStore& store, std::int64_t block) const;
+
+  std::unordered_map<const TokenStore*, Blocks> blocks_;
+};
+
+}  // namespace brimful
