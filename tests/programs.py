@@ -64,5 +64,5 @@ def run(program: str, deadline: float = 60, **how: Any) -> subprocess.CompletedP
 
 def check_quiet(done: subprocess.CompletedProcess[str], output: str = "") -> None:
     """It ended as it should, and wrote this and nothing else."""
-    assert done.stderr == ""
-    assert (done.returncode, done.stdout) == (0, output)
+    assert done.stderr == "", done.stderr
+    assert (done.returncode, done.stdout) == (0, output), done

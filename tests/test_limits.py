@@ -34,7 +34,7 @@ def test_without_memory_there_is_an_error_and_with_it_the_stream_is_right(num_wo
                     found += batch.num_tokens
                     kept.append(batch)
             except (MemoryError, bf.BrimfulError) as error:
-                return error
+                return str(error)  # its traceback would keep the iterator
             finally:
                 resource.setrlimit(resource.RLIMIT_AS, (unlimited, unlimited))
             assert found == tokens
@@ -56,8 +56,8 @@ def test_a_consumer_that_ran_out_of_memory_lets_go_and_goes_on():
     done = run(
         """
         import resource
-        l = loader(seq_len=65536, num_workers=1, depth=1, batch_size=1)
-        wanted = [batch["input_ids"].sum() for batch in loader(seq_len=65536, batch_size=1)]
+        l = loader(seq_len=65536, num_workers=1, depth=1, batch_size=2)
+        wanted = [batch["input_ids"].sum() for batch in loader(seq_len=65536)]
         iterator = iter(l)
         kept = [next(iterator)]
         found = [kept[0]["input_ids"].sum()]
@@ -65,7 +65,7 @@ def test_a_consumer_that_ran_out_of_memory_lets_go_and_goes_on():
         unlimited = resource.RLIM_INFINITY
         resource.setrlimit(resource.RLIMIT_AS, (size + (4 << 20), unlimited))
         refused = 0
-        while (batch := None) is None:
+        while True:
             try:
                 batch = next(iterator, None)
             except bf.BrimfulError as error:
@@ -128,7 +128,6 @@ def test_no_descriptor_at_all_is_an_error_of_the_system_and_passes(tmp_path, io)
 
 
 def test_threads_that_cannot_be_started_are_an_error():
-    limit = resource.getrlimit(resource.RLIMIT_STACK)[0]
     done = run(
         """
         import resource
@@ -148,7 +147,6 @@ def test_threads_that_cannot_be_started_are_an_error():
         assert sum(1 for _ in loader(num_workers=2)) == sum(1 for _ in loader(num_workers=0))
         """
     )
-    assert limit != 0
     check_quiet(done)
 
 

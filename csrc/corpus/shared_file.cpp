@@ -65,10 +65,11 @@ void unmap(const std::byte* data, std::int64_t size) {
   munmap(const_cast<std::byte*>(data), static_cast<std::size_t>(size));
 }
 
-int max_descriptors() {
+// A quarter of the descriptors that the process may have, at most `cap` and at least one.
+std::size_t quarter_of_descriptors(std::size_t cap) {
   struct rlimit limit = {};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
-  return static_cast<int>(std::min<rlim_t>(limit.rlim_cur / 4, SharedFile::kMaxDescriptors));
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1;
+  return std::clamp<std::size_t>(static_cast<std::size_t>(limit.rlim_cur / 4), 1, cap);
 }
 
 }  // namespace
@@ -94,8 +95,8 @@ class OpenFiles {
   std::mutex mutex;
   std::map<Key, std::weak_ptr<SharedFile>> files;
   std::list<std::pair<SharedFile*, std::shared_ptr<SharedFile::OnDemand>>> on_demand;  // LRU last
-  int mapped = 0;       // token files that stay so
-  int descriptors = 0;  // that stay open
+  int mapped = 0;               // token files that stay so
+  std::size_t descriptors = 0;  // that stay open
 
   static Key key(const SharedFile& file) {
     return {file.device_, file.inode_, file.size_, file.modified_};
@@ -153,7 +154,7 @@ std::shared_ptr<SharedFile> SharedFile::open(const FileName& name, Kind kind) {
     file->counts_as_mapped_ = kind == Kind::kTokens;
     all.mapped += kind == Kind::kTokens ? 1 : 0;
   }
-  if (kind == Kind::kTokens && all.descriptors < max_descriptors()) {
+  if (kind == Kind::kTokens && all.descriptors < quarter_of_descriptors(kMaxDescriptors)) {
     file->descriptor_ = fd.release();
     ++all.descriptors;
   }
@@ -183,6 +184,8 @@ std::shared_ptr<SharedFile::OnDemand> SharedFile::on_demand(bool mapped) {
   if (entry != all.on_demand.end()) {
     all.on_demand.splice(all.on_demand.begin(), all.on_demand, entry);
   } else {
+    // Room first, or the last descriptor that the process may have would be in its way.
+    while (all.on_demand.size() >= quarter_of_descriptors(kMaxOnDemand)) all.on_demand.pop_back();
     auto opened = std::make_shared<OnDemand>();
     if (descriptor_ < 0) {
       Descriptor fd = open_path(name_.path);
@@ -200,7 +203,6 @@ std::shared_ptr<SharedFile::OnDemand> SharedFile::on_demand(bool mapped) {
       opened = std::make_shared<OnDemand>(std::move(fd), nullptr);
     }
     all.on_demand.emplace_front(this, std::move(opened));
-    if (all.on_demand.size() > kMaxOnDemand) all.on_demand.pop_back();
   }
   const std::shared_ptr<OnDemand>& used = all.on_demand.front().second;
   if (mapped && used->data == nullptr) {

@@ -32,7 +32,8 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   };
 
  public:
-  // Caps on what stays open. Descriptors are also kept to a quarter of what the process may have.
+  // Caps on what stays open. Each of the last two is also kept to a quarter of the descriptors that
+  // the process may have.
   static constexpr int kMaxMapped = 512;
   static constexpr int kMaxDescriptors = 128;
   static constexpr int kMaxOnDemand = 64;
