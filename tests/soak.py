@@ -92,6 +92,8 @@ class Run:
             "balance": rng.choice([None, None, "attention"]),
             "drop_last": rng.random() < 0.3,
         }
+        if rng.random() < 0.3:
+            settings["skip"] = [rng.randrange(12), range(20, 20 + rng.randrange(1, 30))]
         if settings["packing"] not in ("pad", "bucket") and rng.random() < 0.2:
             settings["max_segments"] = rng.choice([1, 3])
         return settings
@@ -325,7 +327,7 @@ def account(run: Run, found: list[Row], totals: dict[str, Any], reference: bf.Da
         del counts["dummy_rows"]  # depends on how steps were dealt
         if run.settings["packing"] == "bucket":
             del counts["slots"]  # likewise: batches are as wide as their longest row
-    for name in ("all_ranks", "exposure", "dropped"):
+    for name in ("all_ranks", "exposure", "dropped", "skipped"):
         assert totals[name] == expected[name], name
     begun: Counter[int] = Counter(d for row in found for d, start, _ in row if start == 0)
     tokens: Counter[int] = Counter()
@@ -338,12 +340,15 @@ def account(run: Run, found: list[Row], totals: dict[str, Any], reference: bf.Da
         of_source = range(first, first + len(lengths))
         first += len(lengths)
         key = name if name in totals["exposure"] else next(iter(totals["exposure"]))
-        exposure, dropped = totals["exposure"][key], totals["dropped"][key]
+        exposure, dropped, skipped = (
+            totals[what][key] for what in ("exposure", "dropped", "skipped")
+        )
         assert exposure["documents"] == sum(begun[d] for d in of_source)
         assert exposure["tokens"] == sum(tokens[d] for d in of_source)
         if rule is None:
-            assert exposure["tokens"] + dropped["tokens"] == EPOCHS * sum(lengths)
-        if totals["all_ranks"]["dropped_tokens"] == 0:
+            lost = dropped["tokens"] + skipped["tokens"]
+            assert exposure["tokens"] + lost == EPOCHS * sum(lengths)
+        if totals["all_ranks"]["dropped_tokens"] + totals["all_ranks"]["skipped_tokens"] == 0:
             for d, n in zip(of_source, lengths, strict=True):
                 assert tokens[d] == n * begun[d], f"document {d} is not whole"
             if rule is None or rule.when_dry != "stop":
