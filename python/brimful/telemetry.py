@@ -9,6 +9,7 @@ from typing import Any
 
 from brimful import _core
 from brimful.corpus import Corpus
+from brimful.process_memory import process_memory
 from brimful.wording import counted
 
 
@@ -81,6 +82,8 @@ class Stats:
             process.
         file_reopens: how often one of them was opened again: many files take turns, and after an
             error a repaired one is taken in.
+        anonymous_bytes, file_backed_bytes: resident memory of the whole process: its own, and pages
+            of mapped files, which the system takes back when memory is short.
         starvation_seconds: device time spent waiting for data; None without a device.
         exposure: source -> {"documents", "tokens", "effective_tokens"} delivered, over all ranks
             since step 0; after drops and cuts, so that shares of them are those of the run.
@@ -116,6 +119,8 @@ class Stats:
     fill_seconds: float
     file_opens: int
     file_reopens: int
+    anonymous_bytes: int
+    file_backed_bytes: int
     starvation_seconds: float | None
     exposure: dict[str, dict[str, int]]
     dropped: dict[str, dict[str, int]]
@@ -221,6 +226,7 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
     figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
     figures |= seconds
     opens, reopens = corpus._native.file_counts
+    memory = process_memory()
     columns = counts.exposure
     return Stats(
         batches=counts.batches,
@@ -231,6 +237,8 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
         bad_tokens=counts.bad_tokens,
         file_opens=opens,
         file_reopens=reopens,
+        anonymous_bytes=memory.anonymous,
+        file_backed_bytes=memory.file_backed,
         starvation_seconds=None,
         exposure=_by_source(corpus, columns, ("documents", "tokens", "effective_tokens")),
         dropped=_by_source(corpus, columns, ("documents", "tokens"), "dropped_"),
