@@ -14,6 +14,8 @@ VARLEN: dict[str, Any] = {
     "fields": ("input_ids", "labels", "position_ids", "document_ids"),
 }
 
+TOLD = ("io", "packing", "verify")  # settings that stand in a row's name
+
 
 def stream(source: Any, job: Job, settings: dict[str, Any]) -> Iterator[int]:
     import brimful as bf
@@ -42,7 +44,7 @@ def documents(corpus: Corpus, job: Job, **settings: Any) -> Iterator[int]:
 
 def jobs() -> list[Job]:
     def job(task: str, source: Any, workers: int, remark: str = "", **settings: Any) -> Job:
-        told = [f'{name}="{settings[name]}"' for name in ("io", "packing") if name in settings]
+        told = [f'{name}="{settings[name]}"' for name in TOLD if name in settings]
         return Job(
             task,
             ", ".join(["brimful", *told]),
@@ -65,6 +67,7 @@ def jobs() -> list[Job]:
             for workers in (0, 2)
         ),
         job("varlen", documents, 2, streaming, io="pread", **VARLEN),
+        job("varlen", documents, 2, streaming, verify="checksum", **VARLEN),
         *(
             job("packing", documents, workers, "input_ids, labels, position_ids, cu_seqlens")
             for workers in (0, 1)
