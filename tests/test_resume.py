@@ -1,10 +1,11 @@
 """Resume after any batch, on any geometry of the same global batch, equals no interruption."""
 
 import json
+from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
@@ -358,6 +359,52 @@ def test_another_global_batch_must_be_asked_for():
     assert [len(p) for p in rest] == [3] * 9 + [1]
     whole = all_pieces(make(lengths, seq_len=4))
     assert [p for batch in first + rest for p in batch] == whole
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 40), min_size=1, max_size=30),
+    packing=st.sampled_from(["best_fit", "streaming", "bucket"]),
+    overlong=st.sampled_from(["drop", "truncate"]),
+    cuts=st.lists(st.tuples(st.integers(2, 12), st.integers(0, 5)), min_size=1, max_size=3),
+)
+@pytest.mark.filterwarnings("ignore:.*tokens were dropped", "ignore:.*had no effect")
+def test_steps_cut_off_by_a_change_of_the_global_batch_count_their_losses_once(
+    lengths, packing, overlong, cuts
+):
+    how = {"packing": packing, "overlong": overlong}
+    reference = make(lengths, **how)
+    left = len(list(reference))  # bins; each is a batch
+    assume(left > 0)
+    loader = make(lengths, accumulate=7, **how)
+    for accumulate, stop in cuts:
+        batches = list(islice(loader, min(stop, left - 1)))
+        left -= len(batches)
+        state = saved(loader)
+        loader = make(lengths, accumulate=accumulate, **how)
+        loader.load_state_dict(state, allow_batch_change=True)
+    assert len(list(loader)) == left
+    found, expected = saved(loader), saved(reference)
+    assert found["exposure"] == expected["exposure"]
+    for name in expected["all_ranks"].keys() - {"slots", "dummy_rows"}:
+        assert found["all_ranks"][name] == expected["all_ranks"][name], name
+
+
+@pytest.mark.parametrize("where", ["all_ranks", "exposure"])
+@pytest.mark.filterwarnings("ignore:.*tokens were dropped", "ignore:.*had no effect")
+def test_a_state_without_the_losses_of_its_own_step_is_refused_and_changes_nothing(where):
+    how = {"lengths": [16, 40] * 20, "packing": "best_fit", "overlong": "drop"}
+    loader = make(accumulate=12, **how)
+    next(iter(loader))
+    state = saved(loader)
+    assert state["all_ranks"]["dropped_tokens"] > 0
+    zero = 0 if where == "all_ranks" else [0]
+    state[where] |= {"dropped_tokens": zero}
+    other = make(accumulate=5, **how)
+    before = saved(other)
+    with pytest.raises(bf.StateError, match="fewer documents and tokens lost"):
+        other.load_state_dict(state, allow_batch_change=True)
+    assert saved(other) == before
 
 
 @pytest.mark.parametrize(

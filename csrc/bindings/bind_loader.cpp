@@ -85,7 +85,7 @@ constexpr std::pair<const char*, std::int64_t SourceTally::*> kExposureColumns[]
     {"skipped_tokens", &SourceTally::skipped_tokens},
 };
 
-void restore(Ledger& ledger, const Tally& global, const Exposure& exposure) {
+void restore(Ledger& ledger, const Tally& global, const Exposure& exposure, const Delta& ahead) {
   std::vector<SourceTally> tallies(static_cast<std::size_t>(exposure.at("documents").size()));
   for (std::size_t s = 0; s < tallies.size(); ++s) tallies[s].source = static_cast<int>(s);
   for (const auto& [name, field] : kExposureColumns) {
@@ -97,7 +97,7 @@ void restore(Ledger& ledger, const Tally& global, const Exposure& exposure) {
       tallies[s].*field = column(static_cast<py::ssize_t>(s));
     }
   }
-  ledger.restore(global, tallies);
+  ledger.restore(global, tallies, ahead);
 }
 
 Exposure exposure(const Counts& counts) {
@@ -160,7 +160,7 @@ void bind_loader(py::module_& m) {
       .def(py::init<int>(), py::arg("num_sources"))
       .def("counts", &Ledger::counts)
       .def("bad_documents", &bad_documents, py::arg("corpus"), py::arg("first"))
-      .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"));
+      .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"));
 
   py::class_<Stream>(m, "Stream")
       .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, ReadConfig, PrefetchConfig,

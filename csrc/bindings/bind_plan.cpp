@@ -14,6 +14,7 @@
 #include "bindings/released_gil.hpp"
 #include "core/error.hpp"
 #include "plan/dealer.hpp"
+#include "plan/losses.hpp"
 #include "plan/plan.hpp"
 
 namespace brimful {
@@ -120,6 +121,9 @@ void bind_plan(py::module_& m) {
   m.def("settled", &settled, py::arg("plan"), py::arg("cursor"), py::arg("bins_per_step"),
         py::call_guard<ReleasedGil>());
 
+  py::class_<Delta>(m, "Delta").def(py::init<>());
+  m.def("losses_ahead", &losses_ahead, py::arg("plan"), py::arg("cursor"), py::arg("place"),
+        py::arg("bins_per_step"), py::call_guard<ReleasedGil>());
   py::class_<Tally>(m, "Tally")
       .def(py::init<>())
       .def_readwrite("bins", &Tally::bins)

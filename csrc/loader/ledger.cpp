@@ -2,10 +2,20 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 
 namespace brimful {
+namespace {
+
+// Takes a part of a count; false where the count is less.
+bool take(std::int64_t& count, std::int64_t part) {
+  count -= part;
+  return count >= 0;
+}
+
+}  // namespace
 
 Ledger::Ledger(int num_sources) {
   counts_.exposure.resize(static_cast<std::size_t>(num_sources));
@@ -55,14 +65,31 @@ Counts Ledger::counts() const {
   return counts_;
 }
 
-void Ledger::restore(const Tally& global, const std::vector<SourceTally>& exposure) {
+void Ledger::restore(const Tally& global, const std::vector<SourceTally>& exposure,
+                     const Delta& ahead) {
   const std::scoped_lock lock(mutex_);
   if (exposure.size() != counts_.exposure.size()) {
     throw StateError("the state has exposure of " + std::to_string(exposure.size()) +
                      " sources; this corpus has " + std::to_string(counts_.exposure.size()));
   }
-  counts_.global = global;
-  counts_.exposure = exposure;
+  Tally less = global;
+  std::vector<SourceTally> by_source = exposure;
+  bool there = take(less.dropped_documents, ahead.global.dropped_documents) &&
+               take(less.dropped_tokens, ahead.global.dropped_tokens) &&
+               take(less.truncated_documents, ahead.global.truncated_documents) &&
+               take(less.empty_documents, ahead.global.empty_documents);
+  for (const SourceTally& lost : ahead.exposure) {
+    SourceTally& source = by_source[static_cast<std::size_t>(lost.source)];
+    there = there && take(source.dropped_documents, lost.dropped_documents) &&
+            take(source.dropped_tokens, lost.dropped_tokens);
+  }
+  if (!there) {
+    throw StateError(
+        "the state counts fewer documents and tokens lost than the step that it has "
+        "begun alone; it is not one that state_dict() returned");
+  }
+  counts_.global = less;
+  counts_.exposure = std::move(by_source);
 }
 
 }  // namespace brimful

@@ -43,8 +43,10 @@ class Ledger {
   Counts counts() const;
   // In order of delivery, from number `first` on.
   std::vector<BadDocument> bad_documents(std::size_t first) const;
-  // Goes on from counts that a state carries. This rank's are kept: they speak of this process.
-  void restore(const Tally& global, const std::vector<SourceTally>& exposure);
+  // Goes on from counts that a state carries, less the losses `ahead` that will be counted again.
+  // This rank's are kept: they speak of this process. Throws StateError, and changes nothing, where
+  // the counts do not fit the corpus or lack those losses.
+  void restore(const Tally& global, const std::vector<SourceTally>& exposure, const Delta& ahead);
 
   static constexpr std::size_t kMostBadDocuments = 1000;  // listed; more are counted
 

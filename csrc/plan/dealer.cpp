@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "plan/losses.hpp"
 
 namespace brimful {
 namespace {
@@ -233,7 +234,7 @@ std::optional<BinRef> Dealer::take_bin() {
       }
       window_ = std::make_shared<const WindowPlan>(
           plan_->window(cursor_.epoch, walk_window_, walk_order_));
-      if (walk_bin_ == 0) add_losses(*window_);
+      if (walk_bin_ == 0) add_losses(*plan_, *window_, geometry_, pending_);
     }
     if (walk_bin_ < window_->packing.num_bins()) return BinRef{window_, walk_bin_++};
     ++walk_window_;
@@ -241,33 +242,6 @@ std::optional<BinRef> Dealer::take_bin() {
     walk_order_ = {};
     window_.reset();
   }
-}
-
-// What the overlong rule took from a window. It belongs to no bin, so ranks share it in turn.
-void Dealer::add_losses(const WindowPlan& window) {
-  const Packing& packing = window.packing;
-  const auto own = [&](std::int64_t i) { return i % geometry_.world_size == geometry_.rank; };
-  const auto own_of = [&](std::int64_t n) {
-    return (n + geometry_.world_size - 1 - geometry_.rank) / geometry_.world_size;
-  };
-  pending_.global.empty_documents += packing.empty_documents;
-  pending_.rank.empty_documents += own_of(packing.empty_documents);
-  const auto lose = [&](const std::vector<Loss>& losses, std::int64_t documents) {
-    for (std::size_t i = 0; i < losses.size(); ++i) {
-      const auto count = [&](Tally& tally) {
-        tally.dropped_documents += documents;
-        tally.truncated_documents += 1 - documents;
-        tally.dropped_tokens += losses[i].tokens;
-      };
-      count(pending_.global);
-      if (own(static_cast<std::int64_t>(i))) count(pending_.rank);
-      SourceTally& source = pending_.of_source(plan_->corpus().source_of(losses[i].document));
-      source.dropped_documents += documents;
-      source.dropped_tokens += losses[i].tokens;
-    }
-  };
-  lose(window.dropped, 1);
-  lose(window.truncated, 0);
 }
 
 // Labels of the pieces of bin i of the step.

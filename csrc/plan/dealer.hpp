@@ -78,7 +78,6 @@ class Dealer {
   void add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const;
   std::vector<std::int64_t> deal_step() const;
   double step_imbalance() const;
-  void add_losses(const WindowPlan& window);
   std::span<const std::int64_t> labels_of(std::size_t i) const;
   // Without `labels` a bin counts for its documents and tokens alone.
   void add_bin(const BinRef& bin, std::span<const std::int64_t> labels, bool own,

@@ -17,6 +17,7 @@ __all__: list[str] = [
     "Corpus",
     "Counts",
     "Cursor",
+    "Delta",
     "DeviceError",
     "FormatError",
     "Geometry",
@@ -54,6 +55,7 @@ __all__: list[str] = [
     "gather_tokens",
     "hash_words",
     "lay_segments",
+    "losses_ahead",
     "lower_bound_bins",
     "open_llmc",
     "open_megatron",
@@ -332,6 +334,9 @@ class Geometry:
     @property
     def bins_per_step(self) -> int: ...
 
+class Delta:
+    def __init__(self) -> None: ...
+
 class Tally:
     def __init__(self) -> None: ...
     @property
@@ -513,6 +518,7 @@ class Ledger:
         exposure: collections.abc.Mapping[
             str, typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
         ],
+        ahead: Delta,
     ) -> None: ...
 
 class Stream:
@@ -602,6 +608,12 @@ def lay_segments(
     width: typing.SupportsInt | typing.SupportsIndex,
     pad_left: bool,
 ) -> TokenRuns: ...
+def losses_ahead(
+    plan: Plan,
+    cursor: Cursor,
+    place: Cursor,
+    bins_per_step: typing.SupportsInt | typing.SupportsIndex,
+) -> Delta: ...
 def lower_bound_bins(packing: Packing, options: PackOptions) -> int: ...
 def open_llmc(path: typing.Any, dtype: str | None) -> TokenStore: ...
 def open_megatron(

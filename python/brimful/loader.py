@@ -316,7 +316,8 @@ class DataLoader:
                 stacklevel=2,
             )
         else:
-            self._ledger.restore(*state_module.read_counts(state, len(self.corpus.sources)))
+            all_ranks, exposure = state_module.read_counts(state, len(self.corpus.sources))
+            self._ledger.restore(all_ranks, exposure, resumed.ahead)
         self._bad_documents = self.bad_documents  # by the numbers that steps had
         self._steps = resumed.steps
         self._skip = resumed.skip

@@ -21,13 +21,17 @@ from brimful.wording import counted
 
 @dataclass(frozen=True, kw_only=True)
 class Resumed:
-    """Where a state puts a loader; `restarts` says why that is the start, if it is by force."""
+    """Where a state puts a loader; `restarts` says why that is the start, if it is by force.
+
+    `ahead` are losses that the state has counted and that will be counted again.
+    """
 
     cursor: _core.Cursor
     plan: _core.Plan
     mixes: MixHistory
     steps: _core.Steps
     skip: _core.StepSet
+    ahead: _core.Delta
     restarts: list[str]
 
 
@@ -74,6 +78,7 @@ def resume(
             mixes=unchanged(corpus.rule),
             steps=make_steps(own_plan, geometry),
             skip=_core.StepSet(skip_ranges(config.skip)),
+            ahead=_core.Delta(),
             restarts=different,
         )
     plan = own_plan
@@ -86,6 +91,7 @@ def resume(
             f"the state has delivered {cursor.step_bins} bins of a step of {bins_per_step}; "
             f"a step that is done is none"
         )
+    ahead = _core.Delta()
     if bins_per_step != geometry.bins_per_step:
         if not allow_batch_change:
             raise StateError(
@@ -94,7 +100,9 @@ def resume(
                 f"accumulate {config.accumulate}). Keep the global batch, or pass "
                 f"allow_batch_change=True"
             )
-        cursor = _core.settled(plan, cursor, bins_per_step)
+        place = _core.settled(plan, cursor, bins_per_step)
+        ahead = _core.losses_ahead(plan, cursor, place, bins_per_step)
+        cursor = place
     _core.check_cursor(plan, cursor)
     if changed:
         at = _core.untouched_window(plan, cursor, geometry.bins_per_step)
@@ -108,6 +116,7 @@ def resume(
         mixes=mixes,
         steps=steps,
         skip=_united_skip(state_module.read_skip(state), config, steps, cursor),
+        ahead=ahead,
         restarts=[],
     )
 
