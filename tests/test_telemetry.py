@@ -1,5 +1,7 @@
 """Counts and waits: three counts with three names, and what was lost is visible."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -84,3 +86,102 @@ def test_split_documents_are_counted_once():
     assert (stats.split_documents, stats.documents, stats.tokens) == (2, 3, 51)
     assert stats.effective_tokens == 51 - (4 + 1 + 3)
     assert np.isclose(stats.utilization, 51 / stats.slots)
+
+
+def test_c92_attention_work_is_the_sum_of_squared_lengths():
+    loader = bf.DataLoader(corpus_of([4, 2, 2, 3]), seq_len=8, packing="concat", num_workers=0)
+    first, second = loader
+    assert (first.attention_work, first.num_tokens) == (4**2 + 2**2 + 2**2, 8)
+    assert (second.attention_work, second.num_tokens) == (3**2, 3), "a tail is no work"
+    assert [record.attention_work for record in loader.records()] == [24, 9]
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_records_say_what_the_last_batches_were(num_workers):
+    loader = bf.DataLoader(
+        corpus_of([5, 3, 8, 2, 7, 6]),
+        seq_len=8,
+        packing="pad",
+        accumulate=2,
+        num_workers=num_workers,
+    )
+    batches = list(loader) + list(loader)
+    records = loader.records()
+    assert [(r.epoch, r.micro_batch) for r in records] == [
+        (e, m) for e in (0, 1) for m in [0, 1] * 3
+    ]
+    assert [r.step for r in records] == [0, 0, 1, 1, 2, 2] * 2
+    assert [r.tokens for r in records] == [batch.num_tokens for batch in batches]
+    assert [r.effective_tokens for r in records] == [batch.num_items for batch in batches]
+    assert {r.slots for r in records} == {8}
+    assert records[0].utilization == 5 / 8
+    assert all(0 <= r.queue_depth <= loader.config.depth for r in records)
+    assert all(1 <= r.slots_in_use for r in records)
+    assert all(r.fill_seconds > 0 and r.plan_seconds > 0 for r in records)
+    assert records[0].stall_seconds == records[6].stall_seconds == 0, "first batches wait apart"
+
+
+def test_records_keep_to_the_last_1024():
+    loader = bf.DataLoader(corpus_of([4] * 1500), seq_len=4, num_workers=1)
+    for _ in range(2):
+        batches = list(loader)
+    records = loader.records()
+    assert len(records) == 1024
+    assert [r.epoch for r in records] == [1] * 1024
+    assert [r.step for r in records] == list(range(len(batches) - 1024, len(batches)))
+
+
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_times_add_up(num_workers):
+    loader = bf.DataLoader(corpus_of([64] * 200), seq_len=64, num_workers=num_workers)
+    for _ in range(2):
+        list(loader)
+    stats, records = loader.stats(), loader.records()
+    assert len(stats.threads) == max(1, num_workers)
+    for name in ("plan", "read", "fill", "backpressure"):
+        summed = sum(getattr(thread, name) for thread in stats.threads)
+        assert getattr(stats, f"{name}_seconds") == pytest.approx(summed)
+    assert stats.fill_seconds == pytest.approx(sum(r.fill_seconds for r in records))
+    assert stats.stall_seconds == pytest.approx(sum(r.stall_seconds for r in records))
+    assert stats.plan_seconds >= sum(r.plan_seconds for r in records), "the end is planned too"
+    assert stats.queue_depth == pytest.approx(np.mean([r.queue_depth for r in records]))
+    assert stats.read_seconds == 0, "mapped files are read by filling"
+
+
+def test_reads_are_timed_apart(tmp_path):
+    np.save(tmp_path / "rows.npy", np.arange(4096, dtype=np.uint16).reshape(64, 64))
+    loader = bf.DataLoader(bf.open(tmp_path / "rows.npy"), seq_len=64, io="pread")
+    list(loader)
+    assert loader.stats().read_seconds > 0
+    assert all(record.read_seconds > 0 for record in loader.records())
+
+
+def test_a_lap_has_its_own_times():
+    loader = bf.DataLoader(corpus_of([8] * 10), seq_len=8, num_workers=0)
+    iterator = iter(loader)
+    next(iterator)
+    first = loader.stats(lap=True)
+    next(iterator), next(iterator)
+    lap, total = loader.stats(lap=True), loader.stats()
+    for name in ("plan_seconds", "fill_seconds", "stall_seconds"):
+        both = getattr(first, name) + getattr(lap, name)
+        assert getattr(total, name) == pytest.approx(both)
+    assert lap.threads[0].fill == pytest.approx(lap.fill_seconds)
+    assert lap.queue_depth == 0, "without workers nothing is ready"
+    assert loader.stats(lap=True).queue_depth is None
+
+
+def test_c93_loading_and_waiting_for_it_are_shown_apart():
+    # One window: the first batch waits until all of it is planned.
+    loader = bf.DataLoader(corpus_of([2] * 50_000), seq_len=64, window=50_000, num_workers=1)
+    for number, _ in enumerate(loader):
+        time.sleep(0.005)  # the step that loading hides behind
+        if number == 20:
+            break
+    stats, records = loader.stats(), loader.records()
+    assert stats.first_batch_seconds > records[0].plan_seconds > 0
+    assert records[0].stall_seconds == 0, "it is counted as the first batch's"
+    later = records[1:]
+    assert all(record.fill_seconds > 0 for record in later), "loading took time"
+    assert np.median([record.stall_seconds for record in later]) == 0, "and nobody waited for it"
+    assert stats.stall_seconds == pytest.approx(sum(record.stall_seconds for record in later))

@@ -62,6 +62,7 @@ std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, 
       segments.push_back(piece_segment(*row.window, static_cast<std::size_t>(i), at, id++));
       at += segments.back().length;
       meta.num_tokens += segments.back().length;
+      meta.attention_work += segments.back().length * segments.back().length;
     }
     if (config.keep_tail && at < row_end) add_tail(row_end);
   }
@@ -175,6 +176,7 @@ void put_aside(Segment& segment, std::size_t number, BatchMeta& meta) {
   meta.documents[number] = segment.document;
   meta.starts[number] = segment.start;
   meta.num_tokens -= segment.length;
+  meta.attention_work -= segment.length * segment.length;
 }
 
 [[noreturn]] void throw_wrong_count(std::int64_t found, std::int64_t expected) {
@@ -240,6 +242,7 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& re
   });
   if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
   meta.num_items = num_items;
+  meta.read_time = reader.read_time();
   planned_items += num_items;
   if (planned_items != spec.delta.rank.effective_tokens) {
     throw_wrong_count(planned_items, spec.delta.rank.effective_tokens);

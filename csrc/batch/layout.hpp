@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -88,9 +89,11 @@ struct BatchMeta {
   std::vector<std::int64_t> documents;   // [segments] document number, -1 for a tail
   std::vector<std::int64_t> starts;      // [segments] first token's place in its document
   std::int64_t max_seqlen = 0;
-  std::int64_t num_tokens = 0;  // without tails
-  std::int64_t num_items = 0;   // labels other than -100
-  std::vector<BadPiece> bad;    // put aside; their segments are like tails
+  std::int64_t num_tokens = 0;            // without tails
+  std::int64_t num_items = 0;             // labels other than -100
+  std::int64_t attention_work = 0;        // sum of squared segment lengths, without tails
+  std::chrono::nanoseconds read_time{0};  // spent on getting bytes from files
+  std::vector<BadPiece> bad;              // put aside; their segments are like tails
 };
 
 }  // namespace brimful

@@ -1,6 +1,7 @@
 // Streams of batches and their ledger.
 #include <pybind11/stl.h>
 
+#include <array>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -21,28 +22,39 @@ namespace brimful {
 namespace py = pybind11;
 namespace {
 
-// A column of the slot; it holds the lease, so the slot returns to the ring when the last one dies.
-py::array column(const Delivered& batch, const Layout& layout, std::size_t field) {
-  const ColumnInfo& info = column_info(layout.config().fields[field]);
-  return py::array(py::dtype(std::string(info.dtype)), {batch.meta.rows, batch.meta.columns},
-                   batch.slot.get() + layout.offset(field), keep(batch.slot));
+py::dtype dtype_of(const ColumnInfo& info) {
+  if (info.dtype == "int64") return py::dtype::of<std::int64_t>();
+  return info.dtype == "int32" ? py::dtype::of<std::int32_t>() : py::dtype::of<float>();
+}
+
+// The columns of the slot; they hold the lease, so the slot returns to the ring when the last dies.
+py::tuple columns_of(const Delivered& batch, const Layout& layout) {
+  const std::vector<Column>& fields = layout.config().fields;
+  const py::capsule lease = keep(batch.slot);
+  py::tuple columns(fields.size());
+  for (std::size_t f = 0; f < fields.size(); ++f) {
+    columns[f] = py::array(dtype_of(column_info(fields[f])), {batch.meta.rows, batch.meta.columns},
+                           batch.slot.get() + layout.offset(f), lease);
+  }
+  return columns;
 }
 
 py::object next(Stream& stream) {
   std::optional<Delivered> batch;
   {
-    const ReleasedGil nogil;
+    // To let others run costs more than to take a batch that is there.
+    std::optional<ReleasedGil> nogil;
+    if (!stream.ready()) nogil.emplace();
     batch = stream.next(raise_pending_signals);
   }
   if (!batch) return py::none();
-  py::tuple columns(stream.layout().config().fields.size());
-  for (std::size_t f = 0; f < columns.size(); ++f) columns[f] = column(*batch, stream.layout(), f);
   BatchMeta& meta = batch->meta;
-  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
+  return py::make_tuple(columns_of(*batch, stream.layout()), to_array(std::move(meta.cu_seqlens)),
                         to_array(std::move(meta.documents)), to_array(std::move(meta.starts)),
                         meta.max_seqlen, meta.num_tokens, meta.num_items,
                         batch->spec.num_items_step, batch->spec.num_items_step_global,
-                        batch->spec.step, batch->spec.micro_batch, meta.bad.size());
+                        batch->spec.step, batch->spec.micro_batch, meta.attention_work,
+                        meta.bad.size());
 }
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
@@ -126,6 +138,35 @@ std::vector<BadRow> bad_documents(const Ledger& ledger, const Corpus& corpus, st
   return rows;
 }
 
+// Plan, read, fill and backpressure, in seconds.
+using ThreadRow = std::array<double, 4>;
+
+std::vector<ThreadRow> threads(const PrefetchCounters& counters) {
+  std::vector<ThreadRow> rows;
+  rows.reserve(counters.threads.size());
+  for (const ThreadSeconds& t : counters.threads) {
+    rows.push_back({t.plan, t.read, t.fill, t.backpressure});
+  }
+  return rows;
+}
+
+// Place (epoch, step, micro-batch), counts (slots, tokens, effective tokens, attention work), times
+// (plan, read, fill, stall), and the ring (queue depth, slots in use).
+using RecordRow = std::tuple<std::array<std::int64_t, 3>, std::array<std::int64_t, 4>,
+                             std::array<double, 4>, std::array<std::int64_t, 2>>;
+
+std::vector<RecordRow> records(Ledger& ledger) {
+  std::vector<RecordRow> rows;
+  for (const BatchRecord& r : ledger.records().list()) {
+    const BatchTimes& t = r.times;
+    rows.push_back({{r.epoch, r.step, r.micro_batch},
+                    {r.slots, r.tokens, r.effective_tokens, r.attention_work},
+                    {t.plan, t.read, t.fill, t.stall},
+                    {t.queue_depth, t.slots_in_use}});
+  }
+  return rows;
+}
+
 }  // namespace
 
 void bind_loader(py::module_& m) {
@@ -141,9 +182,8 @@ void bind_loader(py::module_& m) {
   py::class_<PrefetchCounters>(m, "PrefetchCounters")
       .def_readonly("stall_seconds", &PrefetchCounters::stall_seconds)
       .def_readonly("first_batch_seconds", &PrefetchCounters::first_batch_seconds)
-      .def_readonly("backpressure_seconds", &PrefetchCounters::backpressure_seconds)
-      .def_readonly("plan_seconds", &PrefetchCounters::plan_seconds)
-      .def_readonly("fill_seconds", &PrefetchCounters::fill_seconds)
+      .def_property_readonly("threads", &threads)
+      .def_readonly("queue_depths", &PrefetchCounters::queue_depths)
       .def_readonly("slots", &PrefetchCounters::slots)
       .def_readonly("slots_grown", &PrefetchCounters::slots_grown);
 
@@ -159,6 +199,7 @@ void bind_loader(py::module_& m) {
   py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
       .def(py::init<int>(), py::arg("num_sources"))
       .def("counts", &Ledger::counts)
+      .def("records", &records)
       .def("bad_documents", &bad_documents, py::arg("corpus"), py::arg("first"))
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"));
 

@@ -17,6 +17,13 @@ std::optional<Io> parse_io(std::string_view name) {
   return std::nullopt;
 }
 
+template <class F>
+void TokenReader::timed(const F& read) {
+  const auto begin = std::chrono::steady_clock::now();
+  read();
+  read_time_ += std::chrono::steady_clock::now() - begin;
+}
+
 const std::byte* TokenReader::tokens(const TokenStore& store, std::int64_t first,
                                      std::int64_t count) {
   const std::int64_t begin = store.byte_of(first);
@@ -31,7 +38,7 @@ const std::byte* TokenReader::read(const TokenStore& store, std::int64_t begin, 
   if (config_.io == Io::kPread && store.file != nullptr) {
     const auto bytes = static_cast<std::size_t>(end - begin);
     if (memory.size() < bytes) memory.resize(bytes);
-    store.file->read(begin, end - begin, memory.data());
+    timed([&] { store.file->read(begin, end - begin, memory.data()); });
     return memory.data();
   }
   if (store.values != nullptr) return store.values + (begin - store.file_begin);
@@ -46,7 +53,8 @@ void TokenReader::check_blocks(const TokenStore& store, std::int64_t begin, std:
   while (const auto block = config_.checks->next_unchecked(store, begin, end)) {
     const std::int64_t from = BlockChecks::begin_of(*block);
     const std::int64_t to = from + BlockChecks::size_of(store, *block);
-    config_.checks->check(store, *block, read(store, from, to, block_));
+    const std::byte* bytes = read(store, from, to, block_);
+    timed([&] { config_.checks->check(store, *block, bytes); });
   }
 }
 
@@ -57,7 +65,7 @@ const std::uint8_t* TokenReader::loss_mask(const TokenStore& store, std::int64_t
   std::swap(masks_[0], masks_[1]);
   std::vector<std::uint8_t>& mask = masks_[0];
   if (mask.size() < static_cast<std::size_t>(count)) mask.resize(static_cast<std::size_t>(count));
-  store.loss_file->read(first, count, mask.data());
+  timed([&] { store.loss_file->read(first, count, mask.data()); });
   return mask.data();
 }
 

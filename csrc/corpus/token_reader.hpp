@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -43,6 +44,10 @@ class TokenReader {
   // Their loss mask; null where the store has none.
   const std::uint8_t* loss_mask(const TokenStore& store, std::int64_t first, std::int64_t count);
 
+  // Time that reads and comparisons with checksums took so far. What mapped files cost otherwise is
+  // in the copy.
+  std::chrono::nanoseconds read_time() const { return read_time_; }
+
   // Call when a piece has been copied. Behind the end of a file that was cut, the rest of the page
   // reads as zeros and raises no signal, so a file whose last token may be such is to be looked at.
   void copied(const TokenStore& store, std::int64_t first, std::int64_t count,
@@ -62,11 +67,15 @@ class TokenReader {
   const std::byte* read(const TokenStore& store, std::int64_t begin, std::int64_t end,
                         std::vector<std::byte>& memory);
   void check_blocks(const TokenStore& store, std::int64_t begin, std::int64_t end);
+  // Calls read() and adds the time that takes.
+  template <class F>
+  void timed(const F& read);
   static std::size_t checks_due();
   void note(const TokenStore& store, std::int64_t first, std::int64_t count);
   void check_noted();
 
   const ReadConfig& config_;
+  std::chrono::nanoseconds read_time_{0};
   std::shared_ptr<SharedFile> on_demand_;  // the file that `map_` is of
   std::shared_ptr<const std::byte> map_;
   std::vector<Read> noted_;

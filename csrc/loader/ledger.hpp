@@ -1,5 +1,5 @@
-// The ledger of one loader: its counts over all its streams: this rank's, those of all ranks, and
-// exposure by source. Any thread may add or read.
+// The ledger of one loader: its counts over all its streams: this rank's, those of all ranks,
+// exposure by source, and records of the last batches. Any thread may add or read.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "batch/quarantine.hpp"
+#include "loader/records.hpp"
 #include "plan/dealer.hpp"
 #include "plan/tally.hpp"
 
@@ -41,6 +42,7 @@ class Ledger {
   // What the end of an epoch adds.
   void add_end(const Delta& delta);
   Counts counts() const;
+  Records& records() { return records_; }
   // In order of delivery, from number `first` on.
   std::vector<BadDocument> bad_documents(std::size_t first) const;
   // Goes on from counts that a state carries, less the losses `ahead` that will be counted again.
@@ -56,6 +58,7 @@ class Ledger {
   mutable std::mutex mutex_;
   Counts counts_;
   std::vector<BadDocument> bad_documents_;
+  Records records_;
 };
 
 }  // namespace brimful

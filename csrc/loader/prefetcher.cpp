@@ -63,10 +63,24 @@ class OneAtATime {
   std::atomic<bool>& inside_;
 };
 
+// Does something at the end of a scope, however that is left.
+template <class F>
+class Finally {
+ public:
+  explicit Finally(F f) : f_(std::move(f)) {}
+  ~Finally() { f_(); }
+  Finally(const Finally&) = delete;
+  Finally& operator=(const Finally&) = delete;
+
+ private:
+  F f_;
+};
+
 // The right, and the duty, to make batch `number`.
 struct Ticket {
   std::int64_t number;
   BatchSpec spec;
+  Clock::duration planned;
 };
 
 }  // namespace
@@ -79,12 +93,13 @@ struct Prefetcher::Impl {
       : producer(std::move(made_by)),
         config(checked(given)),
         ring(producer->slot_bytes(), config.depth, config.max_slots),
-        sequencer(config.depth) {}
+        sequencer(config.depth),
+        times(static_cast<std::size_t>(std::max(1, config.num_workers))) {}
   ~Impl() { close(); }
 
   void start();
-  bool make_batch();
-  std::optional<Ticket> claim();
+  bool make_batch(ThreadTimes& mine);
+  std::optional<Ticket> claim(ThreadTimes& mine);
   void end_stream(std::int64_t ticket, std::exception_ptr error);
 
   std::optional<Delivered> next(const std::function<void()>& on_idle);
@@ -111,8 +126,9 @@ struct Prefetcher::Impl {
   std::atomic<std::int64_t> delivered{0};  // batches; also the consumer's ticket
   TimeSum stall;
   TimeSum first_batch;
-  TimeSum plan_time;
-  TimeSum fill_time;
+  Clock::duration waited{0};  // for the batch that comes next; by the consumer
+  std::atomic<std::int64_t> queue_depths{0};
+  std::vector<ThreadTimes> times;  // one a worker; without workers, the consumer's
 
   std::mutex join_mutex;  // guards `workers`
   std::vector<std::jthread> workers;
@@ -123,8 +139,9 @@ void Prefetcher::Impl::start() {
   workers.reserve(static_cast<std::size_t>(config.num_workers));  // a started thread must be kept
   for (int i = 0; i < config.num_workers; ++i) {
     try {
-      workers.push_back(start_thread("brimful-" + std::to_string(i), [this] {
-        while (make_batch()) {
+      ThreadTimes& mine = times[static_cast<std::size_t>(i)];
+      workers.push_back(start_thread("brimful-" + std::to_string(i), [this, &mine] {
+        while (make_batch(mine)) {
         }
       }));
     } catch (const std::system_error& error) {
@@ -136,22 +153,26 @@ void Prefetcher::Impl::start() {
 }
 
 // The way of one batch, from slot to publication. False when there is none to make any more.
-bool Prefetcher::Impl::make_batch() {
+bool Prefetcher::Impl::make_batch(ThreadTimes& mine) {
   // Outside the try block: were the slot returned before the stream ends, another worker would
   // claim a ticket whose place in the sequencer is still that of the failed one.
   Lease slot;
   std::optional<Ticket> ticket;
   try {
-    slot = ring.lease();
+    slot = ring.lease(mine.backpressure);
     if (!slot) return false;
-    ticket = claim();
+    ticket = claim(mine);
     if (!ticket) return false;
-    BatchMeta meta;
-    {
-      const Stopwatch watch(fill_time);
-      meta = producer->fill(ticket->spec, slot.get());
-    }
-    sequencer.publish(ticket->number, {std::move(slot), std::move(ticket->spec), std::move(meta)});
+    const Clock::time_point filling = Clock::now();
+    BatchMeta meta = producer->fill(ticket->spec, slot.get());
+    const Clock::duration filled = Clock::now() - filling - meta.read_time;
+    mine.fill.add(filled);
+    mine.read.add(meta.read_time);
+    const BatchTimes took{.plan = to_seconds(ticket->planned),
+                          .read = to_seconds(meta.read_time),
+                          .fill = to_seconds(filled)};
+    sequencer.publish(ticket->number,
+                      {std::move(slot), std::move(ticket->spec), std::move(meta), took});
     return true;
   } catch (...) {
     // Without a ticket, the first one that nobody has takes the error.
@@ -160,24 +181,26 @@ bool Prefetcher::Impl::make_batch() {
   }
 }
 
-std::optional<Ticket> Prefetcher::Impl::claim() {
+std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {
   const std::lock_guard claiming(claim_mutex);
   if (ring.closed()) return std::nullopt;
+  const Clock::time_point planning_since = Clock::now();
   std::optional<BatchSpec> spec;
   std::exception_ptr error;
   planning = true;
   try {
-    const Stopwatch watch(plan_time);
     spec = producer->claim();
   } catch (...) {
     error = std::current_exception();
   }
+  const Clock::duration planned = Clock::now() - planning_since;
+  mine.plan.add(planned);
   planning = false;
   if (!spec) {
     end_stream(claimed, error);  // under the lock still: nobody may ask the producer again
     return std::nullopt;
   }
-  return Ticket{claimed++, std::move(*spec)};
+  return Ticket{claimed++, std::move(*spec), planned};
 }
 
 void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error) {
@@ -188,9 +211,14 @@ void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error)
 std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_idle) {
   refuse_if_forked();
   const OneAtATime alone(in_next);
+  const std::int64_t ready = sequencer.ready();
   if (!sequencer.settled()) wait_for_batch(on_idle);
   std::optional<Delivered> batch = sequencer.take();
   if (!batch) return std::nullopt;
+  batch->times.stall = to_seconds(std::exchange(waited, {}));
+  batch->times.queue_depth = ready;
+  batch->times.slots_in_use = ring.counters().in_use;
+  queue_depths += ready;
   // Only now may a worker claim the ticket that shares the place just emptied.
   ring.hand_over(batch->slot);
   if (delivered++ == 0) first_batch.add(Clock::now() - begin);
@@ -199,17 +227,23 @@ std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_
 
 // Returns when the sequencer has a batch, the end or an error for the next ticket.
 void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
-  TimeSum uncounted;  // the first batch has a counter of its own
-  const Stopwatch watch(delivered == 0 ? uncounted : stall);
+  const Clock::time_point since = Clock::now();
+  // However it ends. The first batch has a counter of its own.
+  const Finally count([&] {
+    if (delivered == 0) return;
+    const Clock::duration blocked = Clock::now() - since;
+    stall.add(blocked);
+    waited += blocked;
+  });
   ring.grow_if_all_held();  // once: while this waits, free slots go to workers and nowhere else
-  if (config.num_workers == 0) make_batch();
+  if (config.num_workers == 0) make_batch(times[0]);
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
     nanoseconds slice = kIdleSlice;
-    if (timed) slice = std::min(slice, config.timeout - nanoseconds(watch.elapsed()));
+    if (timed) slice = std::min(slice, config.timeout - nanoseconds(Clock::now() - since));
     if (sequencer.settled() || sequencer.wait_for(slice)) return;
-    const Clock::duration waited = watch.elapsed();
-    if (timed && waited >= config.timeout) throw LoaderTimeout(late_message(waited));
+    const Clock::duration blocked = Clock::now() - since;
+    if (timed && blocked >= config.timeout) throw LoaderTimeout(late_message(blocked));
     if (on_idle) on_idle();
   }
 }
@@ -240,14 +274,15 @@ void Prefetcher::Impl::close() {
 
 PrefetchCounters Prefetcher::Impl::counters() const {
   const Ring::Counters of_ring = ring.counters();
-  return {.batches = delivered,
-          .stall_seconds = stall.seconds(),
-          .first_batch_seconds = first_batch.seconds(),
-          .backpressure_seconds = of_ring.backpressure_seconds,
-          .plan_seconds = plan_time.seconds(),
-          .fill_seconds = fill_time.seconds(),
-          .slots = of_ring.slots,
-          .slots_grown = of_ring.grown};
+  PrefetchCounters counters{.batches = delivered,
+                            .stall_seconds = stall.seconds(),
+                            .first_batch_seconds = first_batch.seconds(),
+                            .threads = {},
+                            .queue_depths = queue_depths,
+                            .slots = of_ring.slots,
+                            .slots_grown = of_ring.grown};
+  for (const ThreadTimes& thread : times) counters.threads.push_back(to_seconds(thread));
+  return counters;
 }
 
 void Prefetcher::Impl::refuse_if_forked() const {
@@ -267,6 +302,8 @@ Prefetcher::~Prefetcher() {
   // them held, is to wait for ever. So the child leaves everything as it is, memory included.
   if (impl_->forked()) static_cast<void>(impl_.release());
 }
+
+bool Prefetcher::ready() const { return impl_->sequencer.settled(); }
 
 std::optional<Delivered> Prefetcher::next(const std::function<void()>& on_idle) {
   return impl_->next(on_idle);

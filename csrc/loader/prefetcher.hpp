@@ -15,9 +15,11 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "batch/layout.hpp"
 #include "loader/sequencer.hpp"
+#include "loader/telemetry.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
@@ -38,16 +40,15 @@ struct PrefetchConfig {
   std::chrono::nanoseconds timeout{0};                   // of next(), which needs workers; 0: none
 };
 
-// Seconds, and counts, since construction. Worker times are summed over threads.
+// Seconds, and counts, since construction.
 struct PrefetchCounters {
   std::int64_t batches = 0;
-  double stall_seconds = 0;         // next() blocked or (no workers) at work; not the first batch
-  double first_batch_seconds = 0;   // from construction until the first batch was handed out
-  double backpressure_seconds = 0;  // workers waiting for a free slot
-  double plan_seconds = 0;          // claiming tickets: packing and dealing
-  double fill_seconds = 0;
-  std::int64_t slots = 0;        // in the ring
-  std::int64_t slots_grown = 0;  // added because the consumer kept all of them
+  double stall_seconds = 0;        // next() blocked or (no workers) at work; not the first batch
+  double first_batch_seconds = 0;  // from construction until the first batch was handed out
+  std::vector<ThreadSeconds> threads;  // one a worker; without workers, the consumer
+  std::int64_t queue_depths = 0;       // batches ready when next() was called, summed over batches
+  std::int64_t slots = 0;              // in the ring
+  std::int64_t slots_grown = 0;        // added because the consumer kept all of them
 };
 
 class Prefetcher {
@@ -60,6 +61,9 @@ class Prefetcher {
 
   // While next() is blocked it calls `on_idle`, if there is one, about this often.
   static constexpr std::chrono::milliseconds kIdleSlice{50};
+
+  // Whether next() would return, or throw, at once.
+  bool ready() const;
 
   // The next batch; nothing at the end, as often as asked. Rethrows what a worker threw, in its
   // ticket's place, and the same again at each later call. Throws RingExhausted and LoaderTimeout,

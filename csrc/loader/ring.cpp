@@ -14,7 +14,6 @@
 
 #include "core/error.hpp"
 #include "loader/home.hpp"
-#include "loader/telemetry.hpp"
 
 namespace brimful {
 
@@ -76,7 +75,7 @@ struct Ring::State {
   // Readable without the lock, which nobody may be there to release in a forked child.
   std::atomic<std::int64_t> size{0};
   std::atomic<std::int64_t> grown{0};
-  TimeSum backpressure;
+  std::atomic<std::int64_t> in_use{0};
 
   mutable std::mutex mutex;  // guards everything below
   std::condition_variable room;
@@ -106,6 +105,7 @@ struct Ring::State {
     if (home.left()) return;
     Memory unneeded;  // released after the lock
     std::unique_lock lock(mutex);
+    --in_use;
     if (std::exchange(slot.ahead, false)) --ahead;
     if (closed) {
       unneeded = std::move(slot.memory);
@@ -129,12 +129,12 @@ Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_
   while (state_->size < initial) state_->add_slot();
 }
 
-Lease Ring::lease() {
+Lease Ring::lease(TimeSum& waited) {
   Slot* slot = nullptr;
   {
     std::unique_lock lock(state_->mutex);
     if (!state_->closed && !state_->has_room()) {
-      const Stopwatch watch(state_->backpressure);
+      const Stopwatch watch(waited);
       state_->room.wait(lock, [&] { return state_->closed || state_->has_room(); });
     }
     if (state_->closed) return nullptr;
@@ -142,6 +142,7 @@ Lease Ring::lease() {
     state_->free.pop_back();
     slot->ahead = true;
     ++state_->ahead;
+    ++state_->in_use;
   }
   // Outside the lock: if this throws, the slot goes back through Return.
   return Lease(slot->memory.get(), Return{state_, slot});
@@ -185,8 +186,6 @@ bool Ring::closed() const {
   return state_->closed;
 }
 
-Ring::Counters Ring::counters() const {
-  return {state_->size, state_->grown, state_->backpressure.seconds()};
-}
+Ring::Counters Ring::counters() const { return {state_->size, state_->grown, state_->in_use}; }
 
 }  // namespace brimful

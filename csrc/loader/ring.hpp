@@ -16,6 +16,8 @@
 #include <memory>
 #include <optional>
 
+#include "loader/telemetry.hpp"
+
 namespace brimful {
 
 // The right to one slot.
@@ -24,16 +26,17 @@ using Lease = std::shared_ptr<std::byte>;
 class Ring {
  public:
   struct Counters {
-    std::int64_t slots = 0;           // made so far
-    std::int64_t grown = 0;           // of these, made because the consumer kept all the others
-    double backpressure_seconds = 0;  // threads waiting in lease(), summed
+    std::int64_t slots = 0;   // made so far
+    std::int64_t grown = 0;   // of these, made because the consumer kept all the others
+    std::int64_t in_use = 0;  // lent
   };
 
   // Slots of `slot_bytes` bytes at 64-byte boundaries, unwritten.
   Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots);
 
-  // A slot to fill. Waits until one is free and fewer than `depth` are ahead; null once closed.
-  Lease lease();
+  // A slot to fill. Waits until one is free and fewer than `depth` are ahead, and adds the wait to
+  // `waited`; null once closed.
+  Lease lease(TimeSum& waited);
   // The consumer takes this slot over: it is no longer ahead.
   void hand_over(const Lease& slot);
   // Adds a slot if the consumer holds every one, for then lease() would wait for the consumer.

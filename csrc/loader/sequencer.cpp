@@ -10,6 +10,7 @@ void Sequencer::publish(std::int64_t ticket, Delivered batch) {
   std::unique_lock lock(mutex_);
   if (closed_) return;
   place(ticket) = std::move(batch);
+  ++ready_;
   const bool awaited = ticket == next_;
   if (awaited) settle();
   lock.unlock();  // before waking a thread that needs it
@@ -51,6 +52,7 @@ std::optional<Delivered> Sequencer::take() {
   }
   if (closed_) throw Error("this iterator is closed; make a new one");
   std::optional<Delivered> batch = std::exchange(place(next_++), std::nullopt);
+  --ready_;
   settle();
   return batch;
 }

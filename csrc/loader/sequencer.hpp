@@ -1,8 +1,8 @@
 // The sequencer: filled batches come in as the workers finish them and go out in the order of their
 // tickets, 0, 1, 2, ... The end of the stream and errors have their place in that order too.
 //
-// Threads: publish(), end(), close() and settled() from any thread; the others from one consumer at
-// a time.
+// Threads: publish(), end(), close(), ready() and settled() from any thread; the others from one
+// consumer at a time.
 #pragma once
 
 #include <atomic>
@@ -18,6 +18,7 @@
 
 #include "batch/layout.hpp"
 #include "loader/ring.hpp"
+#include "loader/telemetry.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
@@ -27,6 +28,7 @@ struct Delivered {
   Lease slot;
   BatchSpec spec;
   BatchMeta meta;
+  BatchTimes times;
 };
 
 class Sequencer {
@@ -41,6 +43,8 @@ class Sequencer {
   // Lets go of every batch inside; from now on take() throws Error, or is at the end as before.
   void close();
 
+  // Batches inside, out of turn or not.
+  std::int64_t ready() const { return ready_.load(std::memory_order_relaxed); }
   // Whether take() may be called. Takes no lock.
   bool settled() const { return settled_.load(std::memory_order_acquire); }
   // Waits for that, at most `slice`, and says whether it is so.
@@ -55,6 +59,7 @@ class Sequencer {
   void settle();  // after every change of what follows
 
   std::atomic<bool> settled_{false};
+  std::atomic<std::int64_t> ready_{0};
   std::mutex mutex_;  // guards everything below
   std::condition_variable changed_;
   std::vector<std::optional<Delivered>> places_;

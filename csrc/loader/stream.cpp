@@ -50,12 +50,29 @@ Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometr
       cursor_(cursor),
       prefetcher_(maker_, prefetch) {}
 
+namespace {
+
+BatchRecord record_of(const Delivered& batch) {
+  const BatchSpec& spec = batch.spec;
+  return {.epoch = spec.epoch,
+          .step = spec.step,
+          .micro_batch = spec.micro_batch,
+          .slots = spec.delta.rank.slots,
+          .tokens = batch.meta.num_tokens,
+          .effective_tokens = batch.meta.num_items,
+          .attention_work = batch.meta.attention_work,
+          .times = batch.times};
+}
+
+}  // namespace
+
 std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
   auto batch = prefetcher_.next(on_idle);
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
     ledger_->add_batch(batch->spec, batch->meta.bad);
+    ledger_->records().add(record_of(*batch));
   } else if (!finished_) {
     finished_ = true;
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};

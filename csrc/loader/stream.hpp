@@ -25,6 +25,8 @@ class Stream {
          ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
          StepSet skip = {}, std::int64_t steps_before = 0);
 
+  // Whether next() has an answer at once.
+  bool ready() const { return prefetcher_.ready(); }
   // As Prefetcher::next().
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
   void close() { prefetcher_.close(); }

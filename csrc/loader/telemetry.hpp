@@ -1,20 +1,25 @@
-// Sums of time that any thread may add to and read. A stopwatch adds its own lifetime, so that a
-// wait or a piece of work is counted however it ends.
+// Times: sums that any thread may add to and read, what one thread spends its time on, and what one
+// batch took. A stopwatch adds its own lifetime to a sum, so that a wait or a piece of work is
+// counted however it ends.
 #pragma once
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 
 namespace brimful {
 
 using Clock = std::chrono::steady_clock;
 
+inline double to_seconds(Clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
+
 class TimeSum {
  public:
   void add(Clock::duration time) { ticks_.fetch_add(time.count(), std::memory_order_relaxed); }
   double seconds() const {
-    const Clock::duration time{ticks_.load(std::memory_order_relaxed)};
-    return std::chrono::duration<double>(time).count();
+    return to_seconds(Clock::duration{ticks_.load(std::memory_order_relaxed)});
   }
 
  private:
@@ -33,6 +38,36 @@ class Stopwatch {
  private:
   TimeSum& sum_;
   const Clock::time_point begin_ = Clock::now();
+};
+
+// What one thread that makes batches spends its time on.
+struct ThreadTimes {
+  TimeSum plan;          // claiming tickets: packing and dealing
+  TimeSum read;          // getting bytes from files
+  TimeSum fill;          // writing columns
+  TimeSum backpressure;  // waiting for a slot
+};
+
+struct ThreadSeconds {
+  double plan = 0;
+  double read = 0;
+  double fill = 0;
+  double backpressure = 0;
+};
+
+inline ThreadSeconds to_seconds(const ThreadTimes& times) {
+  return {times.plan.seconds(), times.read.seconds(), times.fill.seconds(),
+          times.backpressure.seconds()};
+}
+
+// What one batch took, in seconds, and how the ring stood when it was asked for.
+struct BatchTimes {
+  double plan = 0;
+  double read = 0;
+  double fill = 0;
+  double stall = 0;               // in next(); 0 for the first batch, whose wait is counted apart
+  std::int64_t queue_depth = 0;   // batches ready, this one included
+  std::int64_t slots_in_use = 0;  // with the consumer, being filled, or ready
 };
 
 }  // namespace brimful

@@ -24,10 +24,12 @@ from brimful.packing import pack
 from brimful.padding import Unpadded, repad, unpad
 from brimful.progress import progress
 from brimful.quarantine import BadDocument
+from brimful.records import BatchRecord
 from brimful.shards import ShardWriter
 from brimful.shuffle_quality import ShuffleQuality
 from brimful.steps import StepDocuments
 from brimful.telemetry import Stats, Totals
+from brimful.times import ThreadTimes
 
 __version__ = "0.1.0"
 
@@ -35,6 +37,7 @@ __all__ = [
     "BadDocument",
     "Balance",
     "Batch",
+    "BatchRecord",
     "BrimfulError",
     "Corpus",
     "DataLoader",
@@ -52,6 +55,7 @@ __all__ = [
     "StateError",
     "Stats",
     "StepDocuments",
+    "ThreadTimes",
     "Totals",
     "Unpadded",
     "balance",

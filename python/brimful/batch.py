@@ -35,6 +35,8 @@ class Batch(Mapping[str, Any]):
         num_items_step: the same for all micro-batches of the step on this rank, as planned: labels
             of documents that turn out to be bad count.
         num_items_step_global: and over all ranks, without communication.
+        attention_work: sum of squared segment lengths without tails and bad documents: what exact
+            attention costs, where `num_tokens` stands for everything else.
         documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail or a bad
             document.
         starts: int64 numpy `[segments]`, place of the segment's first token in its document.
@@ -42,6 +44,7 @@ class Batch(Mapping[str, Any]):
 
     __slots__ = (
         "_columns",
+        "attention_work",
         "_step",
         "_steps",
         "cu_seqlens",
@@ -72,6 +75,7 @@ class Batch(Mapping[str, Any]):
         step: int,
         micro_batch: int,
         steps: _core.Steps | int,
+        attention_work: int,
     ) -> None:
         self._columns = columns
         self.cu_seqlens = cu_seqlens
@@ -82,6 +86,7 @@ class Batch(Mapping[str, Any]):
         self.num_items = num_items
         self.num_items_step = num_items_step
         self.num_items_step_global = num_items_step_global
+        self.attention_work = attention_work
         self.epoch = epoch
         self.micro_batch = micro_batch
         self._step = step  # in its epoch
@@ -147,6 +152,7 @@ class Batch(Mapping[str, Any]):
             step=self._step,
             micro_batch=self.micro_batch,
             steps=self._steps,
+            attention_work=self.attention_work,
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:

@@ -24,6 +24,10 @@ class LoaderIterator:
         self._loader = loader
         self._stream: _core.Stream | None = stream
         self._steps = loader._steps
+        self._fields = loader.config.fields
+        torch = torch_if_installed()
+        # Over the same memory; the arrays themselves where torch is not installed.
+        self._to_tensor = None if torch is None else torch.from_numpy
         _running.add(self)
         if _exiting.is_set():
             self._stop_if_daemon()
@@ -51,11 +55,12 @@ class LoaderIterator:
         columns, cu_seqlens, documents, starts, *numbers, num_bad = filled
         if num_bad:
             self._loader._warn_of_bad_documents()
-        config = self._loader.config
-        tensors = _to_tensors([*columns, cu_seqlens])
+        if self._to_tensor is not None:
+            columns = map(self._to_tensor, columns)
+            cu_seqlens = self._to_tensor(cu_seqlens)
         batch = Batch(
-            dict(zip(config.fields, tensors, strict=False)),
-            cu_seqlens=tensors[-1],
+            dict(zip(self._fields, columns, strict=True)),
+            cu_seqlens=cu_seqlens,
             documents=documents,
             starts=starts,
             max_seqlen=numbers[0],
@@ -67,6 +72,7 @@ class LoaderIterator:
             step=numbers[5],
             micro_batch=numbers[6],
             steps=self._steps,
+            attention_work=numbers[7],
         )
         return batch.pin_memory() if self._loader._pin else batch
 
@@ -105,12 +111,6 @@ def _close_all() -> None:
     _exiting.set()
     for iterator in list(_running):
         iterator.close()
-
-
-def _to_tensors(arrays: list[Any]) -> list[Any]:
-    """torch tensors over the same memory; the arrays themselves where torch is not installed."""
-    torch = torch_if_installed()
-    return arrays if torch is None else [torch.from_numpy(array) for array in arrays]
 
 
 @functools.cache

@@ -20,10 +20,12 @@ from brimful.mix_state import history_entries
 from brimful.opening import open
 from brimful.place import Place
 from brimful.quarantine import BadDocument, bad_documents
+from brimful.records import BatchRecord, records
 from brimful.resume import resume
 from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
 from brimful.steps import StepDocuments, documents_of, skip_ranges
-from brimful.telemetry import SECONDS_FIELDS, Stats, gather
+from brimful.telemetry import Stats, gather
+from brimful.times import Times
 from brimful.wording import counted
 
 
@@ -116,7 +118,7 @@ class DataLoader:
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
         self._ledger = _core.Ledger(len(self.corpus.sources))
-        self._retired_seconds = dict.fromkeys(SECONDS_FIELDS, 0.0)
+        self._retired_times = Times()
         self._live: list[_core.Stream] = []
         self._place = Place()
         self._steps = native.make_steps(self._plan, self._geometry)
@@ -174,8 +176,7 @@ class DataLoader:
         except ValueError:  # somebody was faster, perhaps in another thread
             return
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
-            for name in SECONDS_FIELDS:
-                self._retired_seconds[name] += getattr(stream.counters, name)
+            self._retired_times = self._retired_times.plus(stream.counters)
         self._place.end(stream)
 
     def _steps_before(self, epoch: int) -> int:
@@ -342,11 +343,10 @@ class DataLoader:
 
     def stats(self, *, lap: bool = False) -> Stats:
         """Counts and times of this rank since construction; with `lap=True` since the last lap."""
-        seconds = dict(self._retired_seconds)
+        times = self._retired_times
         for stream in self._live:
-            for name in SECONDS_FIELDS:
-                seconds[name] += getattr(stream.counters, name)
-        stats = gather(self._ledger.counts(), seconds, self.corpus)
+            times = times.plus(stream.counters)
+        stats = gather(self._ledger.counts(), times, self.corpus)
         if not lap:
             return stats
         since = stats if self._lap is None else stats.since(self._lap)
@@ -360,6 +360,10 @@ class DataLoader:
         tokens.
         """
         return shuffle_quality(self._plan, self.corpus, self._checked_epoch(epoch))
+
+    def records(self) -> list[BatchRecord]:
+        """The last batches that this loader delivered, up to 1,024, in order of delivery."""
+        return records(self._ledger)
 
     @property
     def bad_documents(self) -> list[BadDocument]:

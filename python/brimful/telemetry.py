@@ -10,6 +10,7 @@ from typing import Any
 from brimful import _core
 from brimful.corpus import Corpus
 from brimful.process_memory import process_memory
+from brimful.times import Threads, Times, add_threads
 from brimful.wording import counted
 
 
@@ -77,7 +78,11 @@ class Stats:
         stall_seconds: host time blocked in `next()`, without each epoch's first batch.
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
         backpressure_seconds: time workers waited for a free slot, summed over threads.
-        plan_seconds, fill_seconds: time workers spent planning and filling, summed over threads.
+        plan_seconds, read_seconds, fill_seconds: time workers spent planning, reading files (with
+            `io="pread"`) and filling, summed over threads.
+        threads: these times by thread, `num_workers` of them; without workers, the consumer's.
+        queue_depth: batches ready when `next()` was called, on average; near `depth` the consumer
+            is the slower side, near 0 the loader is. None before the first batch.
         file_opens: token files and what lies beside them, each opened once for all loaders of the
             process.
         file_reopens: how often one of them was opened again: many files take turns, and after an
@@ -116,7 +121,10 @@ class Stats:
     first_batch_seconds: float
     backpressure_seconds: float
     plan_seconds: float
+    read_seconds: float
     fill_seconds: float
+    threads: Threads
+    queue_depth: float | None
     file_opens: int
     file_reopens: int
     anonymous_bytes: int
@@ -140,6 +148,10 @@ class Stats:
         in_all = [stats.steps * (stats.imbalance or 0) for stats in (self, earlier)]
         steps = changes["steps"]
         changes["imbalance"] = (in_all[0] - in_all[1]) / steps if steps else None
+        ready = [stats.batches * (stats.queue_depth or 0) for stats in (self, earlier)]
+        batches = changes["batches"]
+        changes["queue_depth"] = (ready[0] - ready[1]) / batches if batches else None
+        changes["threads"] = add_threads(self.threads, earlier.threads, -1)
         return dataclasses.replace(self, **changes)
 
     def summary(self) -> str:
@@ -196,11 +208,12 @@ EXPOSURE_FIELDS = (
     "skipped_documents",
     "skipped_tokens",
 )
-SECONDS_FIELDS = (
+_SECONDS_FIELDS = (
     "stall_seconds",
     "first_batch_seconds",
     "backpressure_seconds",
     "plan_seconds",
+    "read_seconds",
     "fill_seconds",
 )
 _ADDITIVE = (
@@ -211,7 +224,7 @@ _ADDITIVE = (
     "file_opens",
     "file_reopens",
     *TALLY_FIELDS,
-    *SECONDS_FIELDS,
+    *_SECONDS_FIELDS,
 )
 
 
@@ -220,11 +233,11 @@ def utilization(tokens: int, slots: int) -> float | None:
     return tokens / slots if slots else None
 
 
-def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> Stats:
-    """The figures of a loader from what its core counted; `seconds` by `SECONDS_FIELDS`."""
+def gather(counts: _core.Counts, times: Times, corpus: Corpus) -> Stats:
+    """The figures of a loader from what its core counted."""
     rank, everyone = counts.rank, counts.all_ranks
     figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
-    figures |= seconds
+    figures |= times.seconds()
     opens, reopens = corpus._native.file_counts
     memory = process_memory()
     columns = counts.exposure
@@ -239,6 +252,8 @@ def gather(counts: _core.Counts, seconds: dict[str, float], corpus: Corpus) -> S
         file_reopens=reopens,
         anonymous_bytes=memory.anonymous,
         file_backed_bytes=memory.file_backed,
+        threads=times.threads,
+        queue_depth=times.queue_depths / counts.batches if counts.batches else None,
         starvation_seconds=None,
         exposure=_by_source(corpus, columns, ("documents", "tokens", "effective_tokens")),
         dropped=_by_source(corpus, columns, ("documents", "tokens"), "dropped_"),

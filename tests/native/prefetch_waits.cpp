@@ -1,8 +1,11 @@
 // The waits of next(): a timeout says which stage is late and loses nothing; on_idle runs while
 // next() is blocked, without a lock, and may throw, ask for the counters or close; times end up in
-// the counter that is meant for them.
+// the counter that is meant for them, and stalls are true.
+#include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <thread>
+#include <vector>
 
 #include "core/error.hpp"
 #include "numbered.hpp"
@@ -110,8 +113,11 @@ void idle(int workers, bool in_claim) {
   check(calls >= 2, "on_idle is not called while next() is blocked");
   const PrefetchCounters counters = prefetcher.counters();
   check(counters.stall_seconds > stall, "a wait is no stall");
-  check((in_claim ? counters.plan_seconds : counters.fill_seconds) >= gate.seconds(),
-        "the time of a stage is not in its counter");
+  double seconds = 0;
+  for (const ThreadSeconds& thread : counters.threads) {
+    seconds += in_claim ? thread.plan : thread.fill;
+  }
+  check(seconds >= gate.seconds(), "the time of a stage is not in its counter");
 }
 
 void close_when_idle() {
@@ -133,7 +139,44 @@ void press_back() {
     std::this_thread::sleep_for(milliseconds(5));
     take(prefetcher, producer, number);
   }
-  check(prefetcher.counters().backpressure_seconds > 0, "no backpressure from a slow consumer");
+  check(prefetcher.counters().threads.at(0).backpressure > 0,
+        "no backpressure from a slow consumer");
+}
+
+// The stall of each batch is the time from the call until the batch was made, and never longer than
+// the call. A busy machine may hold up this thread between looking at the clock and the call, so
+// most batches must agree, not all.
+void stall_is_true(int workers, milliseconds load, milliseconds step) {
+  using Time = std::chrono::steady_clock::time_point;
+  constexpr std::int64_t kCount = 21;
+  std::vector<Time> made(kCount);
+  auto producer = std::make_shared<NumberedProducer>(
+      kCount, kWords, NumberedProducer::Hook{}, [&](auto number) {
+        std::this_thread::sleep_for(load);
+        made[static_cast<std::size_t>(number)] = std::chrono::steady_clock::now();
+      });
+  Prefetcher prefetcher(producer, {.num_workers = workers, .depth = 2});
+  std::vector<double> errors;
+  double in_all = 0;
+  for (std::int64_t number = 0; number < kCount; ++number) {
+    const Time called = std::chrono::steady_clock::now();
+    std::optional<Delivered> batch = prefetcher.next();
+    const Time back = std::chrono::steady_clock::now();
+    check(batch.has_value(), "the stream ends early");
+    const double stall = batch->times.stall;
+    in_all += stall;
+    if (number == 0) check(stall == 0, "the wait for the first batch is a stall");
+    check(stall <= to_seconds(back - called), "a stall is longer than its call");
+    const double true_stall = to_seconds(made[static_cast<std::size_t>(number)] - called);
+    if (number > 0) errors.push_back(std::max(0.0, true_stall) - stall);
+    Held(producer, std::move(*batch), number).verify("after a wait");
+    std::this_thread::sleep_for(step);
+  }
+  std::nth_element(errors.begin(), errors.begin() + kCount / 2, errors.end());
+  check(errors[kCount / 2] < 0.005, "stalls are shorter than the waits");
+  const PrefetchCounters counters = prefetcher.counters();
+  check(std::abs(in_all - counters.stall_seconds) < 1e-6, "stalls do not add up");
+  check(counters.first_batch_seconds >= to_seconds(load), "the first batch came too early");
 }
 
 }  // namespace
@@ -148,4 +191,9 @@ int main() {
   }
   close_when_idle();
   press_back();
+  for (const int workers : {0, 1, 2}) {
+    stall_is_true(workers, /*load=*/milliseconds(6), /*step=*/milliseconds(0));
+    stall_is_true(workers, /*load=*/milliseconds(2), /*step=*/milliseconds(8));
+    stall_is_true(workers, /*load=*/milliseconds(6), /*step=*/milliseconds(2));
+  }
 }
