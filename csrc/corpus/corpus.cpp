@@ -104,6 +104,15 @@ DocumentRef Corpus::locate(std::int64_t document) const {
   return ref;
 }
 
+void Corpus::expect(std::int64_t document) const {
+  const std::size_t s = part_of(source_starts_, document);
+  const Source& source = sources_[s];
+  if (source.rows.rows != nullptr) return;  // a row must be read to know more
+  const std::int64_t unit = document - source_starts_[s];
+  const std::size_t p = part_of(store_starts_[s], unit);
+  source.stores[p].documents.expect(unit - store_starts_[s][p]);
+}
+
 DocumentRef Corpus::locate_readable(std::int64_t document) const {
   DocumentRef ref{};
   if (!read_guarded([&] { ref = locate(document); })) throw_unreadable_index(document);

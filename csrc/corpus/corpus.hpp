@@ -40,6 +40,8 @@ class Extents {
 
   std::int64_t size() const { return count_; }
   Extent operator[](std::int64_t i) const;
+  // Asks for the memory that unit i is read from, which is somewhere else for every one drawn.
+  void expect(std::int64_t i) const;
   // Lengths of units first, first + 1, ..., written to out[0..count).
   void lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const;
   // Tokens of all units together: they lie end to end.
@@ -137,6 +139,8 @@ class Corpus {
   // Throws ReadError where the index names tokens that are not there: it has changed since it was
   // opened.
   DocumentRef locate(std::int64_t document) const;
+  // This document is to be located soon: what that reads is on its way meanwhile.
+  void expect(std::int64_t document) const;
   // The same for callers that hand the document out: throws ReadError where the index or the ends
   // of the document cannot be read any more.
   DocumentRef locate_readable(std::int64_t document) const;

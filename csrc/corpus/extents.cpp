@@ -91,6 +91,24 @@ Extent Extents::operator[](std::int64_t i) const {
   return {begin, sequence_begin(load<std::int64_t>(first_, i + 1)) - begin};
 }
 
+void Extents::expect(std::int64_t i) const {
+  const auto fetch = [i](const std::byte* base, std::int64_t size) {
+    __builtin_prefetch(base + i * size);
+  };
+  switch (kind_) {
+    case Kind::kUniform:
+      return;
+    case Kind::kOffsets32:
+      return fetch(first_, 4);
+    case Kind::kOffsets64:
+    case Kind::kMegatronDocuments:
+      return fetch(first_, 8);
+    case Kind::kMegatron:
+      fetch(first_, 4);
+      fetch(second_, 8);
+  }
+}
+
 void Extents::lengths(std::int64_t first, std::int64_t count, std::int64_t* out) const {
   switch (kind_) {
     case Kind::kUniform:

@@ -201,10 +201,12 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
   // changed meanwhile.
   std::vector<DocumentRef> refs(count);
   std::vector<std::int64_t> lengths(count);
+  constexpr std::size_t kAhead = 16;  // reads of the index under way
   volatile std::size_t at = 0;
   const bool read = read_guarded([&] {
     for (std::size_t i = 0; i < count; ++i) {
       at = i;
+      if (i + kAhead < count) corpus_->expect(documents[i + kAhead]);
       refs[i] = corpus_->locate(documents[i]);
       lengths[i] = refs[i].extent.length;
     }
@@ -238,15 +240,18 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
   plan.kinds.reserve(pieces);
   plan.refs.reserve(pieces);
   std::vector<std::size_t> bin;
+  const auto drawn_before = [&](std::size_t x, std::size_t y) {
+    return std::pair(packed.documents[x], packed.starts[x]) <
+           std::pair(packed.documents[y], packed.starts[y]);
+  };
   for (const std::int64_t b : order) {
     const auto begin = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b)]);
     const auto end = static_cast<std::size_t>(packed.bin_offsets[static_cast<std::size_t>(b) + 1]);
     bin.resize(end - begin);
     std::iota(bin.begin(), bin.end(), begin);
-    std::sort(bin.begin(), bin.end(), [&](std::size_t x, std::size_t y) {
-      return std::pair(packed.documents[x], packed.starts[x]) <
-             std::pair(packed.documents[y], packed.starts[y]);
-    });
+    if (!std::is_sorted(bin.begin(), bin.end(), drawn_before)) {
+      std::sort(bin.begin(), bin.end(), drawn_before);
+    }
     for (const std::size_t i : bin) {
       const auto drawn = static_cast<std::size_t>(packed.documents[i]);
       ordered.documents.push_back(documents[drawn]);

@@ -85,12 +85,18 @@ void Sampler::draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_
     done += n;
     first += static_cast<std::int64_t>(n);
   }
+  int key_source = -1;  // draws that follow each other often have one key
+  std::int64_t key_pass = 0;
+  std::uint64_t key = 0;
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const auto [source, number] = draws[i];
     const Range& range = sources_[static_cast<std::size_t>(source)];
     const std::int64_t pass = number / range.count;
-    const bool stored = shuffle_.kind == Shuffle::kNone;
-    const std::uint64_t key = stored ? 0 : derive_key(seed_, kPassKey, source, pass);
+    if (shuffle_.kind != Shuffle::kNone && (source != key_source || pass != key_pass)) {
+      key = derive_key(seed_, kPassKey, source, pass);
+      key_source = source;
+      key_pass = pass;
+    }
     out[i] = range.first + shuffled(shuffle_, number % range.count, range.count, key);
   }
 }
