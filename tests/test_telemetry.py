@@ -110,7 +110,7 @@ def test_records_say_what_the_last_batches_were(num_workers):
     assert [(r.epoch, r.micro_batch) for r in records] == [
         (e, m) for e in (0, 1) for m in [0, 1] * 3
     ]
-    assert [r.step for r in records] == [0, 0, 1, 1, 2, 2] * 2
+    assert [r.step for r in records] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
     assert [r.tokens for r in records] == [batch.num_tokens for batch in batches]
     assert [r.effective_tokens for r in records] == [batch.num_items for batch in batches]
     assert {r.slots for r in records} == {8}
@@ -128,7 +128,7 @@ def test_records_keep_to_the_last_1024():
     records = loader.records()
     assert len(records) == 1024
     assert [r.epoch for r in records] == [1] * 1024
-    assert [r.step for r in records] == list(range(len(batches) - 1024, len(batches)))
+    assert [r.step for r in records] == list(range(2 * len(batches) - 1024, 2 * len(batches)))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

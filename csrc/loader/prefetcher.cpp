@@ -100,6 +100,7 @@ struct Prefetcher::Impl {
   void start();
   bool make_batch(ThreadTimes& mine);
   std::optional<Ticket> claim(ThreadTimes& mine);
+  void prepare(ThreadTimes& mine);
   void end_stream(std::int64_t ticket, std::exception_ptr error);
 
   std::optional<Delivered> next(const std::function<void()>& on_idle);
@@ -141,8 +142,7 @@ void Prefetcher::Impl::start() {
     try {
       ThreadTimes& mine = times[static_cast<std::size_t>(i)];
       workers.push_back(start_thread("brimful-" + std::to_string(i), [this, &mine] {
-        while (make_batch(mine)) {
-        }
+        while (make_batch(mine)) prepare(mine);
       }));
     } catch (const std::system_error& error) {
       throw Error("worker thread " + std::to_string(i + 1) + " of " +
@@ -179,6 +179,13 @@ bool Prefetcher::Impl::make_batch(ThreadTimes& mine) {
     end_stream(ticket ? ticket->number : claimed.load(), std::current_exception());
     return false;
   }
+}
+
+// Between batches. A worker that is alone has no time for it, but when it would wait for a slot.
+void Prefetcher::Impl::prepare(ThreadTimes& mine) {
+  if (config.num_workers == 1 && ring.has_room()) return;
+  const Stopwatch watch(mine.plan);
+  producer->prepare();
 }
 
 std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {

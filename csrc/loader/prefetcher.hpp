@@ -24,12 +24,15 @@
 
 namespace brimful {
 
-// Makes the batches. claim() is called by one thread at a time, in ticket order; fill() by many.
+// Makes the batches. claim() is called by one thread at a time, in ticket order; the others by
+// many.
 class Producer {
  public:
   virtual ~Producer() = default;
   virtual std::size_t slot_bytes() const = 0;
   virtual std::optional<BatchSpec> claim() = 0;
+  // Does beforehand what claims to come would have to do. Called by workers between batches.
+  virtual void prepare() const {}
   virtual BatchMeta fill(const BatchSpec& spec, std::byte* slot) const = 0;
 };
 

@@ -129,6 +129,11 @@ Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_
   while (state_->size < initial) state_->add_slot();
 }
 
+bool Ring::has_room() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->has_room();
+}
+
 Lease Ring::lease(TimeSum& waited) {
   Slot* slot = nullptr;
   {

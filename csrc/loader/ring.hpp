@@ -34,6 +34,8 @@ class Ring {
   // Slots of `slot_bytes` bytes at 64-byte boundaries, unwritten.
   Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots);
 
+  // Whether lease() would not wait, at this moment.
+  bool has_room() const;
   // A slot to fill. Waits until one is free and fewer than `depth` are ahead, and adds the wait to
   // `waited`; null once closed.
   Lease lease(TimeSum& waited);

@@ -20,6 +20,7 @@ class Stream::Maker : public Producer {
 
   std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
   std::optional<BatchSpec> claim() override { return read_ahead_.next(); }
+  void prepare() const override { dealer_.plan_ahead(); }
   BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
     BatchMeta meta = brimful::fill(spec, layout_, read_, slot);
     read_ahead_.filled();

@@ -33,7 +33,8 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
       geometry_(checked(geometry)),
       skip_(std::move(skip)),
       steps_before_(steps_before),
-      cursor_(cursor) {
+      cursor_(cursor),
+      foresight_(std::make_unique<Foresight>(plan_)) {
   check(*plan_, cursor_);
   walk_window_ = cursor_.window;
   walk_bin_ = cursor_.bin;
@@ -224,17 +225,26 @@ void Dealer::skip_step() {
   step_.clear();
 }
 
+// The step order of a window that begins when `gathered` bins of the running step, or of whole
+// steps before it too, are there.
+StepOrder Dealer::order_after(std::int64_t gathered) const {
+  if (!plan_->config().balance) return {};
+  const std::int64_t step = geometry_.bins_per_step();
+  return {step, (step - gathered % step) % step};
+}
+
 std::optional<BinRef> Dealer::take_bin() {
   while (true) {
     if (window_ == nullptr) {
       if (walk_window_ >= plan_->num_windows(cursor_.epoch)) return std::nullopt;
-      if (walk_bin_ == 0 && plan_->config().balance) {
-        const std::int64_t step = geometry_.bins_per_step();
-        walk_order_ = {step, (step - static_cast<std::int64_t>(step_.size())) % step};
-      }
-      window_ = std::make_shared<const WindowPlan>(
-          plan_->window(cursor_.epoch, walk_window_, walk_order_));
+      const auto gathered = static_cast<std::int64_t>(step_.size());
+      if (walk_bin_ == 0) walk_order_ = order_after(gathered);
+      window_ = foresight_->take({cursor_.epoch, walk_window_, walk_order_});
       if (walk_bin_ == 0) add_losses(*plan_, *window_, geometry_, pending_);
+      if (walk_window_ + 1 < plan_->num_windows(cursor_.epoch)) {
+        const std::int64_t rest = window_->packing.num_bins() - walk_bin_;
+        foresight_->expect({cursor_.epoch, walk_window_ + 1, order_after(gathered + rest)});
+      }
     }
     if (walk_bin_ < window_->packing.num_bins()) return BinRef{window_, walk_bin_++};
     ++walk_window_;

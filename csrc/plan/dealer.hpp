@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "plan/cursor.hpp"
+#include "plan/foresight.hpp"
 #include "plan/plan.hpp"
 #include "plan/step_set.hpp"
 #include "plan/tally.hpp"
@@ -59,6 +60,8 @@ class Dealer {
   std::int64_t steps_before() const { return steps_before_; }
   // The next micro-batch, or nothing at the end of the epoch.
   std::optional<BatchSpec> next();
+  // Plans the window that next() will want after this one. From any thread, beside the one caller.
+  void plan_ahead() const { foresight_->plan_ahead(); }
   // What the end of the epoch adds to the counts: documents dropped behind the last bin, bins left
   // out by drop_last. Complete once next() has returned nothing.
   const Delta& end() const { return pending_; }
@@ -74,6 +77,7 @@ class Dealer {
   void weigh_step();
   Delta contents(std::size_t first_bin) const;
   void skip_step();
+  StepOrder order_after(std::int64_t gathered) const;
   std::optional<BinRef> take_bin();
   void add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const;
   std::vector<std::int64_t> deal_step() const;
@@ -93,6 +97,7 @@ class Dealer {
   std::int64_t walk_bin_ = 0;
   StepOrder walk_order_;        // of that window, once it is there
   std::int64_t first_bin_ = 0;  // bins of the first step that an earlier run delivered
+  std::unique_ptr<Foresight> foresight_;
   std::shared_ptr<const WindowPlan> window_;
   std::vector<BinRef> step_;
   std::vector<std::int64_t> labels_;       // of the step's pieces, bin after bin

@@ -44,9 +44,9 @@ class Batch(Mapping[str, Any]):
 
     __slots__ = (
         "_columns",
-        "attention_work",
         "_step",
         "_steps",
+        "attention_work",
         "cu_seqlens",
         "documents",
         "epoch",

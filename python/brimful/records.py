@@ -14,14 +14,15 @@ class BatchRecord:
     consumer's is in them too, a wait is not.
 
     Attributes:
-        epoch, step, micro_batch: its place: the step's number in the epoch, its own in the step.
+        epoch, step, micro_batch: its place: the step's number in the run, its own in the step.
         slots: places in the batch, without dummy rows.
         tokens: real tokens, without bad documents.
         effective_tokens: labels other than -100.
         attention_work: sum of squared segment lengths, as in `Batch`.
-        plan_seconds: planning by the thread that claimed it; a window is planned with its first
-            batch.
-        read_seconds: reading files with `io="pread"` and checking them; what mapped files cost else is filling.
+        plan_seconds: planning by the thread that claimed it; a window that was not planned ahead
+            is planned with its first batch.
+        read_seconds: reading files with `io="pread"` and comparing them with checksums; what mapped
+            files cost beside that is filling.
         fill_seconds: writing columns.
         stall_seconds: host time blocked in `next()`; 0 for an iteration's first batch, which
             `Stats.first_batch_seconds` counts.
@@ -49,6 +50,9 @@ class BatchRecord:
         return self.tokens / self.slots if self.slots else None
 
 
-def records(ledger: _core.Ledger) -> list[BatchRecord]:
+def records(ledger: _core.Ledger, steps: _core.Steps) -> list[BatchRecord]:
     """The records in a loader's ledger, in order of delivery."""
-    return [BatchRecord(*chain.from_iterable(row)) for row in ledger.records()]
+    return [
+        BatchRecord(epoch, steps.before(epoch) + step, micro_batch, *chain.from_iterable(figures))
+        for (epoch, step, micro_batch), *figures in ledger.records()
+    ]
