@@ -110,13 +110,13 @@ def test_records_say_what_the_last_batches_were(num_workers):
     assert [(r.epoch, r.micro_batch) for r in records] == [
         (e, m) for e in (0, 1) for m in [0, 1] * 3
     ]
-    assert [r.step for r in records] == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+    assert [r.step for r in records] == [0, 0, 1, 1, 2, 2] * 2
     assert [r.tokens for r in records] == [batch.num_tokens for batch in batches]
     assert [r.effective_tokens for r in records] == [batch.num_items for batch in batches]
     assert {r.slots for r in records} == {8}
     assert records[0].utilization == 5 / 8
     assert all(0 <= r.queue_depth <= loader.config.depth for r in records)
-    assert all(1 <= r.slots_in_use for r in records)
+    assert all(r.slots_in_use >= 1 for r in records)
     assert all(r.fill_seconds > 0 and r.plan_seconds > 0 for r in records)
     assert records[0].stall_seconds == records[6].stall_seconds == 0, "first batches wait apart"
 
@@ -128,7 +128,7 @@ def test_records_keep_to_the_last_1024():
     records = loader.records()
     assert len(records) == 1024
     assert [r.epoch for r in records] == [1] * 1024
-    assert [r.step for r in records] == list(range(2 * len(batches) - 1024, 2 * len(batches)))
+    assert [r.step for r in records] == list(range(len(batches) - 1024, len(batches)))
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

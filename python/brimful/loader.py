@@ -363,7 +363,7 @@ class DataLoader:
 
     def records(self) -> list[BatchRecord]:
         """The last batches that this loader delivered, up to 1,024, in order of delivery."""
-        return records(self._ledger, self._steps)
+        return records(self._ledger)
 
     @property
     def bad_documents(self) -> list[BadDocument]:

@@ -14,7 +14,7 @@ class BatchRecord:
     consumer's is in them too, a wait is not.
 
     Attributes:
-        epoch, step, micro_batch: its place: the step's number in the run, its own in the step.
+        epoch, step, micro_batch: its place: the step's number in its epoch, its own in the step.
         slots: places in the batch, without dummy rows.
         tokens: real tokens, without bad documents.
         effective_tokens: labels other than -100.
@@ -50,9 +50,6 @@ class BatchRecord:
         return self.tokens / self.slots if self.slots else None
 
 
-def records(ledger: _core.Ledger, steps: _core.Steps) -> list[BatchRecord]:
+def records(ledger: _core.Ledger) -> list[BatchRecord]:
     """The records in a loader's ledger, in order of delivery."""
-    return [
-        BatchRecord(epoch, steps.before(epoch) + step, micro_batch, *chain.from_iterable(figures))
-        for (epoch, step, micro_batch), *figures in ledger.records()
-    ]
+    return [BatchRecord(*chain.from_iterable(row)) for row in ledger.records()]
