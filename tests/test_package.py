@@ -37,6 +37,10 @@ def test_import_needs_numpy_only() -> None:
     assert output_of(f"{code}; print(bf.device.available())") in ("True\n", "False\n")
 
 
+def test_import_after_libraries_that_took_the_static_thread_memory() -> None:
+    assert output_of("import pyarrow, brimful; print(brimful.pack([1], 1).num_bins)") == "1\n"
+
+
 def test_import_leaves_optional_packages_alone() -> None:
     code = f"import sys, brimful; print(*sorted(set({OPTIONAL}) & set(sys.modules)))"
     assert output_of(code).split() == []

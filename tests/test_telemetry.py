@@ -141,9 +141,10 @@ def test_times_add_up(num_workers):
     for name in ("plan", "read", "fill", "backpressure"):
         summed = sum(getattr(thread, name) for thread in stats.threads)
         assert getattr(stats, f"{name}_seconds") == pytest.approx(summed)
+    assert len(records) == stats.batches
     assert stats.fill_seconds == pytest.approx(sum(r.fill_seconds for r in records))
-    assert stats.stall_seconds == pytest.approx(sum(r.stall_seconds for r in records))
-    assert stats.plan_seconds >= sum(r.plan_seconds for r in records), "the end is planned too"
+    assert stats.stall_seconds >= sum(r.stall_seconds for r in records), "the end is awaited too"
+    assert stats.plan_seconds >= sum(r.plan_seconds for r in records), "and planned"
     assert stats.queue_depth == pytest.approx(np.mean([r.queue_depth for r in records]))
     assert stats.read_seconds == 0, "mapped files are read by filling"
 

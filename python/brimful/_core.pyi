@@ -474,8 +474,6 @@ class PrefetchConfig:
 
 class PrefetchCounters:
     @property
-    def batches(self) -> int: ...
-    @property
     def first_batch_seconds(self) -> float: ...
     @property
     def queue_depths(self) -> int: ...
@@ -512,7 +510,16 @@ class Ledger:
         self, corpus: Corpus, first: typing.SupportsInt | typing.SupportsIndex
     ) -> list[tuple[int, str, str, bool, int, int, int, int]]: ...
     def counts(self) -> Counts: ...
-    def records(self) -> list: ...
+    def records(
+        self,
+    ) -> list[
+        tuple[
+            typing.Annotated[list[int], "FixedSize(3)"],
+            typing.Annotated[list[int], "FixedSize(4)"],
+            typing.Annotated[list[float], "FixedSize(4)"],
+            typing.Annotated[list[int], "FixedSize(2)"],
+        ]
+    ]: ...
     def restore(
         self,
         all_ranks: Tally,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import chain
 
 from brimful import _core
 
@@ -52,4 +51,7 @@ class BatchRecord:
 
 def records(ledger: _core.Ledger) -> list[BatchRecord]:
     """The records in a loader's ledger, in order of delivery."""
-    return [BatchRecord(*chain.from_iterable(row)) for row in ledger.records()]
+    return [
+        BatchRecord(*place, *counts, *times, *ring)
+        for place, counts, times, ring in ledger.records()
+    ]
