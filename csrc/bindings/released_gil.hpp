@@ -7,7 +7,6 @@
 #pragma once
 
 #include <Python.h>
-#include <cxxabi.h>
 #include <unistd.h>
 
 namespace brimful {
@@ -18,7 +17,7 @@ class ReleasedGil {
   ~ReleasedGil() {
     try {
       PyEval_RestoreThread(thread_);
-    } catch (const abi::__forced_unwind&) {
+    } catch (...) {  // the unwinding: nothing else comes out of it
       while (true) pause();
     }
   }
