@@ -201,6 +201,7 @@ using Checksums =
 
 std::shared_ptr<BlockChecks> block_checks(const Corpus& corpus, const std::vector<Checksums>& of) {
   std::vector<StoreChecksums> checksums;
+  checksums.reserve(of.size());
   for (const auto& [blocks, index, loss] : of) {
     checksums.push_back({{blocks.data(), blocks.data() + blocks.size()}, index, loss});
   }

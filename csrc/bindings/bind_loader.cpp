@@ -72,7 +72,8 @@ Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool kee
   return Layout(std::move(config));
 }
 
-ReadConfig read_config(const std::string& io, std::optional<std::shared_ptr<BlockChecks>> checks) {
+ReadConfig read_config(const std::string& io,
+                       const std::optional<std::shared_ptr<BlockChecks>>& checks) {
   const auto mode = parse_io(io);
   if (!mode) throw PlanError("io=\"" + io + "\" is unknown: choose mmap or pread");
   return {*mode, checks.value_or(nullptr)};

@@ -36,7 +36,8 @@ void Foresight::plan_ahead() {
   std::shared_ptr<const WindowPlan> planned;
   try {
     planned = make(which);
-  } catch (...) {  // take() meets it again
+  } catch (...) {
+    planned = nullptr;  // take() plans it again, and meets the error
   }
   const std::lock_guard lock(mutex_);
   planning_ = false;

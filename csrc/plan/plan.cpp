@@ -112,6 +112,7 @@ bool counts_tokens(const Mix& mix) {
 // Tokens of each source that are left when the overlong rule has taken its own, [sources].
 std::vector<std::int64_t> deliverable_tokens(const Corpus& corpus, const PlanConfig& config) {
   std::vector<std::int64_t> tokens;
+  tokens.reserve(static_cast<std::size_t>(corpus.num_sources()));
   for (int s = 0; s < corpus.num_sources(); ++s) tokens.push_back(corpus.source_tokens(s));
   const Overlong rule = config.packing.overlong;
   const bool takes = config.packing.strategy != Strategy::kConcat &&
