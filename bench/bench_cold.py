@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import statistics
 import tempfile
@@ -178,8 +177,7 @@ def main() -> None:
     print("\n".join(table(rows)))
     print(machine.sentence(about))
     if options.json:
-        answer = {"machine": about, "options": vars(options), "rows": rows}
-        options.json.write_text(json.dumps(answer, default=str))
+        machine.write_figures(options.json, about, options, rows=rows)
 
 
 if __name__ == "__main__":

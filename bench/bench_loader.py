@@ -235,9 +235,7 @@ def main() -> None:
                 print(line, flush=True)
     print(machine.sentence(about))
     if options.json:
-        options.json.write_text(
-            json.dumps({"machine": about, "options": vars(options), "rows": measured}, default=str)
-        )
+        machine.write_figures(options.json, about, options, rows=measured)
 
 
 if __name__ == "__main__":

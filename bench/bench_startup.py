@@ -151,9 +151,7 @@ def main() -> None:
     print("\n".join(table(figures)))
     print(machine.sentence(about))
     if options.json:
-        options.json.write_text(
-            json.dumps({"machine": about, "options": vars(options), "probes": figures}, default=str)
-        )
+        machine.write_figures(options.json, about, options, probes=figures)
 
 
 if __name__ == "__main__":

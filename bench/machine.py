@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -35,4 +36,11 @@ def sentence(of: dict[str, Any]) -> str:
         f"{of['cores']} cores of an {of['cpu']}{vectors}, {of['memory_bytes'] / 2**30:.0f} GiB, "
         f"Linux {of['kernel']}, Python {of['python']}, torch {of['torch']}, numpy {of['numpy']}, "
         f"brimful {of['brimful']}; load of the machine as the run began: {of['load_at_start']:.1f}."
+    )
+
+
+def write_figures(path: Path, about: dict[str, Any], options: Any, **figures: Any) -> None:
+    """All figures of a bench as JSON, with the machine and the options that it ran with."""
+    path.write_text(
+        json.dumps({"machine": about, "options": vars(options), **figures}, default=str)
     )

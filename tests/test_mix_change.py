@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from truth import mixed, pieces
+from truth import mixed, pieces, put_at
 
 LENGTHS = {"a": [4] * 60, "b": [4] * 60}
 
@@ -139,10 +139,7 @@ def test_any_chain_of_changes_delivers_each_document_in_turn(
                       rank=rank, world_size=world)
             for rank in range(world)
         ]  # fmt: skip
-        for loader in loaders:
-            if state is not None:
-                loader.load_state_dict(state, allow_mix_change=change, allow_batch_change=change)
-        return loaders
+        return put_at(loaders, state, allow_mix_change=change, allow_batch_change=change)
 
     seen, state = [], None
     for rule, batches, split in chain:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from truth import mixed, pieces
+from truth import mixed, pieces, put_at
 
 COLUMNS = ("documents", "tokens", "effective_tokens")
 
@@ -57,10 +57,7 @@ def test_exposure_is_what_the_batches_of_all_ranks_hold(
                           shuffle=True, rank=rank, world_size=world_size, num_workers=0)
             for rank in range(world_size)
         ]  # fmt: skip
-        for loader in loaders:
-            if state is not None:
-                loader.load_state_dict(state)
-        return loaders
+        return put_at(loaders, state)
 
     want = np.zeros((len(lengths), 3), np.int64)
     loaders, batches = ranks(), 0

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from truth import mixed, pieces
+from truth import mixed, pieces, put_at
 
 LENGTHS = {"a": [3, 9, 1, 14, 2, 2, 7], "b": [5, 4, 20, 1], "c": [6]}
 SPLITS = [(1, 6, 1), (2, 3, 1), (3, 2, 1), (6, 1, 1), (1, 2, 3), (2, 1, 3), (1, 1, 6), (3, 1, 2)]
@@ -43,10 +43,7 @@ def ranks_of(mix, split, state=None, **how):
         )
         for rank in range(world_size)
     ]  # fmt: skip
-    for loader in loaders:
-        if state is not None:
-            loader.load_state_dict(state)
-    return loaders
+    return put_at(loaders, state)
 
 
 def steps_of(loaders, limit):

@@ -9,23 +9,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from truth import all_pieces, corpus_of, mixed, pieces, same
+from resuming import make, saved
+from truth import all_pieces, corpus_of, mixed, pieces, put_at, same
 
 EPOCHS = 3
 
 
-def make(lengths=None, corpus=None, **how):
-    settings_ = {"seq_len": 16, "shuffle": True, "window": 7, "num_workers": 0, "seed": 3, **how}
-    return bf.DataLoader(corpus if corpus is not None else corpus_of(lengths), **settings_)
-
-
 def run(loader, epochs):
     return [batch for _ in range(epochs) for batch in loader]
-
-
-def saved(loader):
-    """The state as a checkpoint would hold it."""
-    return json.loads(json.dumps(loader.state_dict()))
 
 
 @settings(max_examples=60, deadline=None)
@@ -176,9 +167,7 @@ def test_c80_any_split_of_the_global_batch_goes_on_with_the_same_bins(
     found, state = [], None
     for number, split in enumerate(splits):
         loaders = ranks(split)
-        if state is not None:
-            for loader in loaders:
-                loader.load_state_dict(state)
+        put_at(loaders, state)
         last = number == len(splits) - 1
         order, state = global_order(loaders, 10**6 if last else batches)
         found += order
@@ -301,66 +290,6 @@ def test_c81_any_ranks_state_serves_every_rank():
         assert [pieces(b) for b in resumed] == wanted[rank]
 
 
-@pytest.mark.parametrize(
-    ("change", "field"),
-    [
-        ({"corpus": corpus_of([4] * 9)}, "documents"),
-        ({"corpus": corpus_of([4] * 9 + [5])}, "hash of lengths"),
-        ({"corpus": mixed({"a": [4] * 10})}, "name"),
-        ({"corpus": mixed({"a": [4] * 5, "b": [4] * 5})}, "sources"),
-        ({"seq_len": 5}, "seq_len"),
-        ({"seed": 4}, "seed"),
-        ({"packing": "concat"}, "packing"),
-        ({"overlong": "drop"}, "overlong"),
-        ({"window": 8}, "window"),
-        ({"shuffle": False}, "shuffle"),
-        ({"balance": "attention"}, "balance"),
-        ({"packing": "bucket"}, "packing"),
-        ({"max_segments": 3}, "max_segments"),
-    ],
-)
-def test_c83_a_state_of_another_run_is_refused_with_the_differing_fields(change, field):
-    base = {"corpus": corpus_of([4] * 10), "seq_len": 4}
-    loader = make(**base)
-    next(iter(loader))
-    state = saved(loader)
-    other = make(**{**base, **change})
-    with pytest.raises(bf.StateError, match=field):
-        other.load_state_dict(state)
-    assert saved(other)["cursor"]["epoch"] == saved(other)["cursor"]["bin"] == 0
-    with pytest.warns(UserWarning, match=field):
-        other.load_state_dict(state, force=True)
-    assert all_pieces(other) == all_pieces(make(**{**base, **change}))
-
-
-def test_c83_a_state_that_was_never_used_is_pointed_out():
-    loader = make([4] * 10)
-    state = saved(loader)
-    loader.load_state_dict(state)
-    with pytest.warns(UserWarning, match="had no effect"):
-        del loader
-    loader = make([4] * 10)
-    loader.load_state_dict(state)
-    list(loader)
-    del loader
-
-
-def test_another_global_batch_must_be_asked_for():
-    lengths = [4] * 40
-    loader = make(lengths, seq_len=4, batch_size=4)
-    iterator = iter(loader)
-    first = [pieces(next(iterator)) for _ in range(3)]
-    state = saved(loader)
-    other = make(lengths, seq_len=4, batch_size=3)
-    with pytest.raises(bf.StateError, match="bins_per_step: 4 in the state, 3 here"):
-        other.load_state_dict(state)
-    other.load_state_dict(state, allow_batch_change=True)
-    rest = [pieces(b) for b in other]
-    assert [len(p) for p in rest] == [3] * 9 + [1]
-    whole = all_pieces(make(lengths, seq_len=4))
-    assert [p for batch in first + rest for p in batch] == whole
-
-
 @settings(max_examples=60, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 40), min_size=1, max_size=30),
@@ -390,90 +319,6 @@ def test_steps_cut_off_by_a_change_of_the_global_batch_count_their_losses_once(
         assert found["all_ranks"][name] == expected["all_ranks"][name], name
 
 
-@pytest.mark.parametrize("where", ["all_ranks", "exposure"])
-@pytest.mark.filterwarnings("ignore:.*tokens were dropped", "ignore:.*had no effect")
-def test_a_state_without_the_losses_of_its_own_step_is_refused_and_changes_nothing(where):
-    how = {"lengths": [16, 40] * 20, "packing": "best_fit", "overlong": "drop"}
-    loader = make(accumulate=12, **how)
-    next(iter(loader))
-    state = saved(loader)
-    assert state["all_ranks"]["dropped_tokens"] > 0
-    zero = 0 if where == "all_ranks" else [0]
-    state[where] |= {"dropped_tokens": zero}
-    other = make(accumulate=5, **how)
-    before = saved(other)
-    with pytest.raises(bf.StateError, match="fewer documents and tokens lost"):
-        other.load_state_dict(state, allow_batch_change=True)
-    assert saved(other) == before
-
-
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda s: s.pop("cursor"),
-        lambda s: s.pop("fingerprint"),
-        lambda s: s.update(version=99),
-        lambda s: s["cursor"].update(bin=-1),
-        lambda s: s["cursor"].update(bin=10**6),
-        lambda s: s["cursor"].update(window=10**6),
-        lambda s: s["cursor"].update(epoch=2**63),
-        lambda s: s["cursor"].update(epoch=2**62),
-        lambda s: s["cursor"].update(epoch="0"),
-        lambda s: s["cursor"].update(step_bins=1),
-        lambda s: s["cursor"].update(order_step=1),
-        lambda s: s["cursor"].update(order_phase=1),
-        lambda s: s["cursor"].pop("order_phase"),
-        lambda s: s["cursor"].update(step_bins=2**62),
-        lambda s: s.update(bins_per_step=0),
-        lambda s: s.update(bins_per_step=2**62),
-        lambda s: s["fingerprint"].update(sources=[5]),
-        lambda s: s["all_ranks"].pop("tokens"),
-        lambda s: s["all_ranks"].update(tokens=True),
-        lambda s: s.update(exposure=[]),
-        lambda s: s["exposure"].update(tokens=[1, 2]),
-        lambda s: s["exposure"].update(tokens=["1"]),
-        lambda s: s["exposure"].update(tokens=[-1]),
-        lambda s: s["exposure"].update(tokens=[2**70]),
-        lambda s: s["exposure"].update(tokens="AAAA"),
-        lambda s: s["exposure"].pop("effective_tokens"),
-        lambda s: s.update(mix_changes=None),
-        lambda s: s.update(mix_changes=[1]),
-        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 0, "before": s["fingerprint"]}]),
-        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 1, "before": {}}]),
-        lambda s: s.update(mix_changes=[{"epoch": 9**9, "window": 3, "before": s["fingerprint"]}]),
-        lambda s: s["fingerprint"].update(weights=5),
-        lambda s: s["fingerprint"].update(weights=[[0, [float("nan")]]]),
-        lambda s: s["fingerprint"].update(epoch_tokens="1"),
-        lambda s: s["fingerprint"].update(when_dry=None),
-    ],
-)
-def test_a_spoilt_state_is_refused_and_changes_nothing(spoil):
-    loader = make([4] * 10)
-    next(iter(loader))
-    state = saved(loader)
-    spoil(state)
-    other = make([4] * 10)
-    before = saved(other)
-    with pytest.raises(bf.StateError):
-        other.load_state_dict(state)
-    assert saved(other) == before
-    with pytest.raises(bf.StateError):
-        other.load_state_dict("state")
-
-
-@pytest.mark.parametrize("allow_batch_change", [False, True])
-@pytest.mark.parametrize(("delivered", "rest"), [(10, 10), (15, 10), (7, 4)])
-def test_a_step_with_more_bins_delivered_than_its_epoch_has_is_refused(
-    delivered, rest, allow_batch_change
-):
-    loader = make([16] * 10, accumulate=16)
-    state = saved(loader)
-    state["cursor"] |= {"step_bins": delivered, "bin": 6 if rest == 4 else 0}
-    other = make([16] * 10, accumulate=15 if allow_batch_change else 16)
-    with pytest.raises(bf.StateError, match=f"{delivered} bins are delivered.* {rest} bins from"):
-        other.load_state_dict(state, allow_batch_change=allow_batch_change)
-
-
 def test_a_state_keeps_its_place_when_its_epoch_is_set_again():
     loader = make([4] * 10, seq_len=4)
     iterator = iter(loader)
@@ -485,16 +330,6 @@ def test_a_state_keeps_its_place_when_its_epoch_is_set_again():
     assert len(all_pieces(resumed)) == 9
     resumed.set_epoch(1)
     assert len(all_pieces(resumed)) == 10
-
-
-def test_an_epoch_set_against_a_loaded_state_is_pointed_out():
-    loader = make([4] * 10, seq_len=4)
-    next(iter(loader))
-    resumed = make([4] * 10, seq_len=4)
-    resumed.load_state_dict(saved(loader))
-    resumed.set_epoch(3)
-    with pytest.warns(UserWarning, match=r"set_epoch\(3\).*stands in \(0\)"):
-        assert len(all_pieces(resumed)) == 10
 
 
 def test_a_state_speaks_of_the_epoch_that_was_set():

@@ -120,6 +120,14 @@ def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None =
         assert batch.num_items == int((want["labels"] != IGNORE).sum())
 
 
+def put_at(loaders: list[bf.DataLoader], state: Any, **allow: bool) -> list[bf.DataLoader]:
+    """The loaders of all ranks, gone to a state where one is given."""
+    for loader in loaders:
+        if state is not None:
+            loader.load_state_dict(state, **allow)
+    return loaders
+
+
 def same(a: bf.Batch, b: bf.Batch) -> bool:
     """Whether two batches are equal in everything."""
     return (

@@ -40,8 +40,11 @@ Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t 
 }
 
 StoredPiece stored(const Segment& segment) {
-  return {*segment.ref,   segment.document, segment.start,
-          segment.length, segment.values,   segment.mask};
+  const std::int64_t effective = segment.mask == nullptr
+                                     ? segment.length - 1
+                                     : columns::count_set(segment.mask + 1, segment.length - 1);
+  return {*segment.ref,   segment.document, segment.start, segment.length,
+          segment.values, segment.mask,     effective};
 }
 
 // Lays out the segments of a batch, without touching a token.
@@ -215,10 +218,11 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& re
       }
       segment.values = reader.tokens(*segment.store, segment.first, segment.length);
       segment.mask = reader.loss_mask(*segment.store, segment.first, segment.length);
-      const auto bad = inspect(stored(segment), config.vocab_size, reader);
+      const StoredPiece piece = stored(segment);
+      const auto bad = inspect(piece, config.vocab_size, reader);
+      planned_items += piece.effective_tokens;
       if (bad) {
         meta.bad.push_back(*bad);
-        planned_items += bad->effective_tokens;
         reader.copied(*segment.store, segment.first, segment.length, 0);  // is the file to blame?
         put_aside(segment, s, meta);
         write_tail(layout, segment, slot);
@@ -231,9 +235,7 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& re
         reader.copied(*segment.store, segment.first, segment.length,
                       static_cast<std::int64_t>(last_token));
       });
-      num_items += segment.mask == nullptr
-                       ? segment.length - 1
-                       : columns::count_set(segment.mask + 1, segment.length - 1);
+      num_items += piece.effective_tokens;
     }
   });
   if (!read) throw_read_error(*segments[at].store, segments[at].first);
@@ -243,7 +245,6 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& re
   if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
   meta.num_items = num_items;
   meta.read_time = reader.read_time();
-  planned_items += num_items;
   if (planned_items != spec.delta.rank.effective_tokens) {
     throw_wrong_count(planned_items, spec.delta.rank.effective_tokens);
   }

@@ -47,22 +47,19 @@ std::optional<BadPiece> inspect_tokens(const StoredPiece& piece, BadPiece bad,
 
 std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size,
                                 TokenReader& reader) {
-  const std::int64_t effective = piece.mask == nullptr
-                                     ? piece.length - 1
-                                     : columns::count_set(piece.mask + 1, piece.length - 1);
   const BadPiece bad{.store = piece.ref.store,
                      .document = piece.document,
                      .reason = BadReason::kToken,
                      .place = 0,
                      .token = 0,
                      .tokens = piece.length,
-                     .effective_tokens = effective,
+                     .effective_tokens = piece.effective_tokens,
                      .begins = piece.start == 0,
                      .first = piece.start == 0};
   const auto outside = visit_type(piece.ref.store->type, [&](auto type) {
     return inspect_tokens<typename decltype(type)::type>(piece, bad, vocab_size, reader);
   });
-  if (outside || piece.mask == nullptr || effective > 0) return outside;
+  if (outside || piece.mask == nullptr || piece.effective_tokens > 0) return outside;
   const Extent& extent = piece.ref.extent;
   const std::uint8_t* mask = reader.loss_mask(*piece.ref.store, extent.begin, extent.length);
   if (!all_masked(mask, extent.length)) return std::nullopt;

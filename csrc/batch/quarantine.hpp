@@ -32,8 +32,9 @@ struct StoredPiece {
   std::int64_t document;
   std::int64_t start;  // first token in its document
   std::int64_t length;
-  const std::byte* values;   // of the first token
-  const std::uint8_t* mask;  // null: every token is trained
+  const std::byte* values;        // of the first token
+  const std::uint8_t* mask;       // null: every token is trained
+  std::int64_t effective_tokens;  // labels that the mask leaves
 };
 
 // What is wrong with a piece, or nothing. To be called where reads are guarded; owns nothing. The

@@ -105,7 +105,7 @@ struct Prefetcher::Impl {
 
   std::optional<Delivered> next(const std::function<void()>& on_idle);
   void wait_for_batch(const std::function<void()>& on_idle);
-  std::string late_message(Clock::duration waited) const;
+  std::string late_message(Clock::duration blocked) const;
   void close();
   PrefetchCounters counters() const;
 
@@ -255,11 +255,11 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
   }
 }
 
-std::string Prefetcher::Impl::late_message(Clock::duration waited) const {
+std::string Prefetcher::Impl::late_message(Clock::duration blocked) const {
   using Seconds = std::chrono::duration<double>;
   const std::int64_t number = delivered;
   std::ostringstream text;
-  text << "batch " << number << " did not come within " << Seconds(waited).count()
+  text << "batch " << number << " did not come within " << Seconds(blocked).count()
        << " s (timeout = " << Seconds(config.timeout).count() << " s). Late: ";
   if (number < claimed) {
     text << "filling (a worker is reading its tokens: is the storage slow?)";

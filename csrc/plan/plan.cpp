@@ -84,23 +84,27 @@ std::int64_t labels_of(const WindowPlan& window, std::size_t piece) {
   return columns::count_set(ref.store->loss_mask + first + 1, length - 1);
 }
 
-// The rule is about the corpus, so it speaks before the first batch, and of the corpus's documents.
-void refuse_overlong(const Corpus& corpus, std::int64_t seq_len) {
+// Calls f(document, length) for documents first, ..., end - 1 of a corpus.
+template <class F>
+void each_length(const Corpus& corpus, std::int64_t first, std::int64_t end, const F& f) {
   std::vector<std::int64_t> lengths(1 << 14);
-  for (std::int64_t first = 0; first < corpus.num_documents();) {
-    const auto count =
-        std::min(static_cast<std::int64_t>(lengths.size()), corpus.num_documents() - first);
+  while (first < end) {
+    const auto count = std::min(static_cast<std::int64_t>(lengths.size()), end - first);
     corpus.lengths(first, count, lengths.data());
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t length = lengths[static_cast<std::size_t>(i)];
-      if (length <= seq_len) continue;
-      throw PlanError("document " + std::to_string(first + i) + " has " + std::to_string(length) +
-                      " tokens, more than seq_len = " + std::to_string(seq_len) +
-                      ", and overlong=\"error\" allows none. Raise seq_len, or choose \"split\", "
-                      "\"truncate\" or \"drop\"");
-    }
+    for (std::int64_t i = 0; i < count; ++i) f(first + i, lengths[static_cast<std::size_t>(i)]);
     first += count;
   }
+}
+
+// The rule is about the corpus, so it speaks before the first batch, and of the corpus's documents.
+void refuse_overlong(const Corpus& corpus, std::int64_t seq_len) {
+  each_length(corpus, 0, corpus.num_documents(), [&](std::int64_t document, std::int64_t length) {
+    if (length <= seq_len) return;
+    throw PlanError("document " + std::to_string(document) + " has " + std::to_string(length) +
+                    " tokens, more than seq_len = " + std::to_string(seq_len) +
+                    ", and overlong=\"error\" allows none. Raise seq_len, or choose \"split\", "
+                    "\"truncate\" or \"drop\"");
+  });
 }
 
 // Whether draws of this mix depend on how many tokens its documents deliver.
@@ -120,20 +124,13 @@ std::vector<std::int64_t> deliverable_tokens(const Corpus& corpus, const PlanCon
   const bool asked = std::any_of(config.mixes.begin(), config.mixes.end(),
                                  [](const auto& from) { return counts_tokens(from.mix); });
   if (!takes || !asked) return tokens;
-  std::vector<std::int64_t> lengths(1 << 14);
   for (int s = 0; s < corpus.num_sources(); ++s) {
-    for (std::int64_t first = corpus.source_start(s); first < corpus.source_start(s + 1);) {
-      const auto count =
-          std::min(static_cast<std::int64_t>(lengths.size()), corpus.source_start(s + 1) - first);
-      corpus.lengths(first, count, lengths.data());
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t excess = lengths[static_cast<std::size_t>(i)] - config.seq_len;
-        if (excess <= 0) continue;
-        tokens[static_cast<std::size_t>(s)] -=
-            rule == Overlong::kDrop ? lengths[static_cast<std::size_t>(i)] : excess;
-      }
-      first += count;
-    }
+    std::int64_t& left = tokens[static_cast<std::size_t>(s)];
+    each_length(corpus, corpus.source_start(s), corpus.source_start(s + 1),
+                [&](std::int64_t, std::int64_t length) {
+                  if (length <= config.seq_len) return;
+                  left -= rule == Overlong::kDrop ? length : length - config.seq_len;
+                });
   }
   return tokens;
 }

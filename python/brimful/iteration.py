@@ -54,7 +54,7 @@ class LoaderIterator:
             raise StopIteration
         columns, cu_seqlens, documents, starts, *numbers, num_bad = filled
         if num_bad:
-            self._loader._warn_of_bad_documents()
+            self._loader._quarantine.warn_once(self._steps)
         if self._to_tensor is not None:
             columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)

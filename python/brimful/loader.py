@@ -19,11 +19,11 @@ from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
 from brimful.opening import open
 from brimful.place import Place
-from brimful.quarantine import BadDocument, bad_documents
+from brimful.quarantine import BadDocument, Quarantine
 from brimful.records import BatchRecord, records
 from brimful.resume import resume
 from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
-from brimful.steps import StepDocuments, documents_of, skip_ranges
+from brimful.steps import StepDocuments, documents_of
 from brimful.telemetry import Stats, gather
 from brimful.times import Times
 from brimful.wording import counted
@@ -122,11 +122,10 @@ class DataLoader:
         self._live: list[_core.Stream] = []
         self._place = Place()
         self._steps = native.make_steps(self._plan, self._geometry)
-        self._skip = _core.StepSet(skip_ranges(config.skip))
-        self._bad_documents: list[BadDocument] = []
+        self._skip = native.make_skip(config)
+        self._quarantine = Quarantine(self._ledger, self.corpus)
         self._lap: Stats | None = None
         self._warned_of_loss = False
-        self._warned_of_bad_documents = False
         self._lengths: dict[tuple[int, int, int, int], int] = {}
 
     def __repr__(self) -> str:
@@ -319,7 +318,7 @@ class DataLoader:
         else:
             all_ranks, exposure = state_module.read_counts(state, len(self.corpus.sources))
             self._ledger.restore(all_ranks, exposure, resumed.ahead)
-        self._bad_documents = self.bad_documents  # by the numbers that steps had
+        self._quarantine.listed(self._steps)  # by the numbers that steps had
         self._steps = resumed.steps
         self._skip = resumed.skip
         self._plan = resumed.plan
@@ -372,27 +371,7 @@ class DataLoader:
         A document counts once a pass, at its first bad piece. The first thousand are listed;
         `stats().bad_documents` counts all of them.
         """
-        self._bad_documents += bad_documents(
-            self._ledger,
-            first=len(self._bad_documents),
-            corpus=self.corpus,
-            steps=self._steps,
-        )
-        return list(self._bad_documents)
-
-    def _warn_of_bad_documents(self) -> None:
-        """Names the first document that was put aside, once."""
-        if self._warned_of_bad_documents:
-            return
-        self._warned_of_bad_documents = True
-        found = self.bad_documents
-        first = f", {found[0]}" if found else ""
-        warnings.warn(
-            f"a bad document was put aside{first}. Pad tokens without labels take its place; "
-            f"loader.bad_documents lists such documents and stats() counts them. "
-            f'bad_documents="error" stops at the first',
-            stacklevel=3,
-        )
+        return self._quarantine.listed(self._steps)
 
     def _warn_of_loss(self) -> None:
         """Says once that a rule took tokens; the counts are in `stats()`."""

@@ -7,6 +7,7 @@ from brimful.checksums import block_checks
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.mix_rule import MixHistory
+from brimful.steps import skip_ranges
 
 
 def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _core.Plan:
@@ -43,6 +44,11 @@ def make_geometry(config: LoaderConfig) -> _core.Geometry:
 def make_steps(plan: _core.Plan, geometry: _core.Geometry) -> _core.Steps:
     """The numbers of the steps of a run from its beginning."""
     return _core.Steps(plan, geometry, _core.Cursor(), 0)
+
+
+def make_skip(config: LoaderConfig) -> _core.StepSet:
+    """The steps that `skip=` leaves out."""
+    return _core.StepSet(skip_ranges(config.skip))
 
 
 def make_layout(config: LoaderConfig) -> _core.Layout:

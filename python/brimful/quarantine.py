@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 from brimful import _core
@@ -43,25 +44,49 @@ class BadDocument:
         return f"document {self.document} of source {self.source!r} ({self.file}): {what}"
 
 
-def bad_documents(
-    ledger: _core.Ledger, *, first: int, corpus: Corpus, steps: _core.Steps
-) -> list[BadDocument]:
-    """The bad documents in a loader's ledger, in order of delivery, from number `first` on."""
-    return [
-        BadDocument(
-            document=document,
-            source=source,
-            file=file,
-            reason="masked" if masked else "token",
-            place=None if masked else place,
-            token=None if masked else token,
-            epoch=epoch,
-            step=_number(steps, epoch, step),
+class Quarantine:
+    """The bad documents of one loader, which keep the step numbers that they were first listed by.
+
+    A change of the global batch numbers steps anew, so list them before it.
+    """
+
+    def __init__(self, ledger: _core.Ledger, corpus: Corpus) -> None:
+        self._ledger = ledger
+        self._corpus = corpus
+        self._listed: list[BadDocument] = []
+        self._warned = False
+
+    def listed(self, steps: _core.Steps) -> list[BadDocument]:
+        """All in the ledger, in order of delivery; new ones by the numbers of `steps`."""
+        new = self._ledger.bad_documents(self._corpus._native, len(self._listed))
+        self._listed += [
+            BadDocument(
+                document=document,
+                source=source,
+                file=file,
+                reason="masked" if masked else "token",
+                place=None if masked else place,
+                token=None if masked else token,
+                epoch=epoch,
+                step=_number(steps, epoch, step),
+            )
+            for document, source, file, masked, place, token, epoch, step in new
+        ]
+        return list(self._listed)
+
+    def warn_once(self, steps: _core.Steps) -> None:
+        """Names the first document that was put aside; for the iterator to call."""
+        if self._warned:
+            return
+        self._warned = True
+        found = self.listed(steps)
+        first = f", {found[0]}" if found else ""
+        warnings.warn(
+            f"a bad document was put aside{first}. Pad tokens without labels take its place; "
+            f"loader.bad_documents lists such documents and stats() counts them. "
+            f'bad_documents="error" stops at the first',
+            stacklevel=3,
         )
-        for document, source, file, masked, place, token, epoch, step in ledger.bad_documents(
-            corpus._native, first
-        )
-    ]
 
 
 def _number(steps: _core.Steps, epoch: int, step: int) -> int | None:

@@ -14,8 +14,7 @@ from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.mix_rule import MixHistory, unchanged
 from brimful.mix_state import changed_history, read_history, rule_differences
-from brimful.native import make_plan, make_steps
-from brimful.steps import skip_ranges
+from brimful.native import make_plan, make_skip, make_steps
 from brimful.wording import counted
 
 
@@ -56,12 +55,10 @@ def resume(
     if not isinstance(theirs, Mapping):
         raise StateError(f"the state's 'fingerprint' is {theirs!r}; expected a dict")
     different = state_module.differences(theirs, fingerprint, corpus.sources)
-    mixes = unchanged(corpus.rule)
-    rule = mixes[0][0]
-    changed: list[str] = []
-    if not different:
-        mixes = read_history(state, corpus.sources)
-        changed = rule_differences(mixes[-1][0], rule)
+    own_mixes = unchanged(corpus.rule)
+    rule = own_mixes[0][0]
+    mixes = own_mixes if different else read_history(state, corpus.sources)
+    changed = rule_differences(mixes[-1][0], rule)
     if changed and not allow_mix_change:
         different += changed
     if different and not force:
@@ -75,15 +72,13 @@ def resume(
         return Resumed(
             cursor=_core.Cursor(),
             plan=own_plan,
-            mixes=unchanged(corpus.rule),
+            mixes=own_mixes,
             steps=make_steps(own_plan, geometry),
-            skip=_core.StepSet(skip_ranges(config.skip)),
+            skip=make_skip(config),
             ahead=_core.Delta(),
             restarts=different,
         )
-    plan = own_plan
-    if mixes != unchanged(corpus.rule):
-        plan = _plan_of_state(corpus, config, mixes)
+    plan = own_plan if mixes == own_mixes else _plan_of_state(corpus, config, mixes)
     cursor = state_module.read_cursor(state)
     bins_per_step = state_module.read_bins_per_step(state)
     if cursor.step_bins >= bins_per_step:
@@ -168,7 +163,7 @@ def _united_skip(
     theirs: _core.StepSet, config: LoaderConfig, steps: _core.Steps, cursor: _core.Cursor
 ) -> _core.StepSet:
     """What the state skips, and of the loader's own `skip=` what is still to come."""
-    own = _core.StepSet(skip_ranges(config.skip))
+    own = make_skip(config)
     united = _core.StepSet([*theirs.ranges, *own.ranges])
     if united.ranges == theirs.ranges:
         return theirs

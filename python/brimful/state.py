@@ -79,7 +79,7 @@ def make_state(
             "cursor": cursor_dict(steps.origin),
             "drop_last": drop_last,
         },
-        "skip": [list(steps) for steps in skip.ranges],
+        "skip": [list(ends) for ends in skip.ranges],
         "fingerprint": fingerprint,
         "mix_changes": mix_changes,
         "all_ranks": all_ranks,
