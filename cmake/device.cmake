@@ -1,5 +1,5 @@
-# Chooses the device backend, BRIMFUL_DEVICE_SOURCE: device_cuda.cu where a working nvcc is found,
-# device_none.cpp elsewhere. Included before the targets, which take their CUDA settings from here.
+# Chooses the sources of the device backend, BRIMFUL_DEVICE_SOURCES: those in CUDA where a working nvcc is
+# found, those that say why not elsewhere. Included before the targets, which take their CUDA settings from here.
 # BRIMFUL_CUDA says what to do without one: AUTO builds for the CPU only, ON fails, OFF does not look.
 
 if(NOT BRIMFUL_CUDA MATCHES "^(AUTO|ON|OFF)$")
@@ -40,12 +40,14 @@ if(NOT brimful_problem)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
   enable_language(CUDA)
-  set(BRIMFUL_DEVICE_SOURCE csrc/device/device_cuda.cu)
+  set(BRIMFUL_DEVICE_SOURCES
+    csrc/device/device_cuda.cu)
   message(STATUS "brimful: CUDA backend for ${CMAKE_CUDA_ARCHITECTURES}, nvcc ${CMAKE_CUDA_COMPILER_VERSION}")
 elseif(BRIMFUL_CUDA STREQUAL "ON")
   message(FATAL_ERROR "BRIMFUL_CUDA is ON, but ${brimful_problem}. Install the CUDA toolkit, or build "
     "for the CPU with BRIMFUL_CUDA=OFF.")
 else()
-  set(BRIMFUL_DEVICE_SOURCE csrc/device/device_none.cpp)
+  set(BRIMFUL_DEVICE_SOURCES
+    csrc/device/device_none.cpp)
   message(STATUS "brimful: no CUDA backend: ${brimful_problem}")
 endif()
