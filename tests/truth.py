@@ -114,6 +114,7 @@ def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None =
     if config.layout == "rows":
         longest = max((n for _, _, n in pieces(batch)), default=1)
         assert width == (longest if config.packing == "bucket" else config.seq_len)
+    assert batch.lengths.tolist() == np.diff(cu).tolist()
     assert batch.max_seqlen == np.diff(cu).max()
     assert batch.num_tokens == sum(n for _, _, n in pieces(batch))
     if "labels" in config.fields:

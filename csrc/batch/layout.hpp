@@ -86,6 +86,7 @@ struct BatchMeta {
   std::int64_t rows = 0;
   std::int64_t columns = 0;              // tokens a row; the total for "varlen", where rows is 1
   std::vector<std::int32_t> cu_seqlens;  // [segments + 1] over the flattened batch, tails included
+  std::vector<std::int64_t> lengths;     // [segments] tokens; of a tail, its slots
   std::vector<std::int64_t> documents;   // [segments] document number, -1 for a tail
   std::vector<std::int64_t> starts;      // [segments] first token's place in its document
   std::int64_t max_seqlen = 0;

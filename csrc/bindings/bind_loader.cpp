@@ -50,11 +50,11 @@ py::object next(Stream& stream) {
   if (!batch) return py::none();
   BatchMeta& meta = batch->meta;
   return py::make_tuple(columns_of(*batch, stream.layout()), to_array(std::move(meta.cu_seqlens)),
-                        to_array(std::move(meta.documents)), to_array(std::move(meta.starts)),
-                        meta.max_seqlen, meta.num_tokens, meta.num_items,
-                        batch->spec.num_items_step, batch->spec.num_items_step_global,
-                        batch->spec.step, batch->spec.micro_batch, meta.attention_work,
-                        meta.bad.size());
+                        to_array(std::move(meta.lengths)), to_array(std::move(meta.documents)),
+                        to_array(std::move(meta.starts)), meta.max_seqlen, meta.num_tokens,
+                        meta.num_items, batch->spec.num_items_step,
+                        batch->spec.num_items_step_global, batch->spec.step,
+                        batch->spec.micro_batch, meta.attention_work, meta.bad.size());
 }
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,

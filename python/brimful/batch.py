@@ -37,9 +37,12 @@ class Batch(Mapping[str, Any]):
         num_items_step_global: and over all ranks, without communication.
         attention_work: sum of squared segment lengths without tails and bad documents: what exact
             attention costs, where `num_tokens` stands for everything else.
+        lengths: int64 numpy `[segments]`, real tokens of each segment; of a tail, its slots.
         documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail or a bad
             document.
         starts: int64 numpy `[segments]`, place of the segment's first token in its document.
+        cp_size, cp_rank: into how many shares of a context-parallel group the columns are cut, and
+            which of them this is. Everything else speaks of the whole batch.
     """
 
     __slots__ = (
@@ -47,9 +50,12 @@ class Batch(Mapping[str, Any]):
         "_step",
         "_steps",
         "attention_work",
+        "cp_rank",
+        "cp_size",
         "cu_seqlens",
         "documents",
         "epoch",
+        "lengths",
         "max_seqlen",
         "micro_batch",
         "num_items",
@@ -64,6 +70,7 @@ class Batch(Mapping[str, Any]):
         columns: dict[str, Any],
         *,
         cu_seqlens: Any,
+        lengths: npt.NDArray[np.int64],
         documents: npt.NDArray[np.int64],
         starts: npt.NDArray[np.int64],
         max_seqlen: int,
@@ -76,9 +83,12 @@ class Batch(Mapping[str, Any]):
         micro_batch: int,
         steps: _core.Steps | int,
         attention_work: int,
+        cp_size: int = 1,
+        cp_rank: int = 0,
     ) -> None:
         self._columns = columns
         self.cu_seqlens = cu_seqlens
+        self.lengths = lengths
         self.documents = documents
         self.starts = starts
         self.max_seqlen = max_seqlen
@@ -87,6 +97,8 @@ class Batch(Mapping[str, Any]):
         self.num_items_step = num_items_step
         self.num_items_step_global = num_items_step_global
         self.attention_work = attention_work
+        self.cp_size = cp_size
+        self.cp_rank = cp_rank
         self.epoch = epoch
         self.micro_batch = micro_batch
         self._step = step  # in its epoch
@@ -141,6 +153,7 @@ class Batch(Mapping[str, Any]):
         return Batch(
             {name: convert(column) for name, column in self._columns.items()},
             cu_seqlens=convert(self.cu_seqlens),
+            lengths=self.lengths,
             documents=self.documents,
             starts=self.starts,
             max_seqlen=self.max_seqlen,
@@ -153,6 +166,8 @@ class Batch(Mapping[str, Any]):
             micro_batch=self.micro_batch,
             steps=self._steps,
             attention_work=self.attention_work,
+            cp_size=self.cp_size,
+            cp_rank=self.cp_rank,
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:

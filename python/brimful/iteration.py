@@ -52,7 +52,7 @@ class LoaderIterator:
             self.close()
             self._loader._warn_of_loss()
             raise StopIteration
-        columns, cu_seqlens, documents, starts, *numbers, num_bad = filled
+        columns, cu_seqlens, lengths, documents, starts, *numbers, num_bad = filled
         if num_bad:
             self._loader._quarantine.warn_once(self._steps)
         if self._to_tensor is not None:
@@ -61,6 +61,7 @@ class LoaderIterator:
         batch = Batch(
             dict(zip(self._fields, columns, strict=True)),
             cu_seqlens=cu_seqlens,
+            lengths=lengths,
             documents=documents,
             starts=starts,
             max_seqlen=numbers[0],

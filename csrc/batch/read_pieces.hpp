@@ -1,0 +1,79 @@
+// Reads the pieces of a batch that is laid out, judges them, and hands each to whoever writes it
+// down: the columns of a slot, or what a device makes columns of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <tuple>
+#include <vector>
+
+#include "batch/lay_out.hpp"
+#include "core/columns.hpp"
+#include "corpus/read_guard.hpp"
+#include "corpus/token_reader.hpp"
+
+namespace brimful {
+
+// A segment as the quarantine looks at it.
+StoredPiece stored(const Segment& segment);
+
+// Throws FormatError where loss masks leave another number of labels than was planned.
+void check_count(std::int64_t found, std::int64_t planned);
+
+// Calls write(segment) for each piece, whose values and mask are there and stay for the call, and
+// write_tail(segment) for each tail and each bad piece, which is put aside before. Neither may own
+// anything when it returns, for a failed read jumps out of it. Fills the rest of `meta`. Throws
+// ReadError when a file shrank or cannot be read, FormatError for a bad piece where the layout asks
+// for no quarantine.
+template <class Write, class WriteTail>
+void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadConfig& reading,
+                 std::vector<Segment>& segments, BatchMeta& meta, const Write& write,
+                 const WriteTail& write_tail) {
+  TokenReader reader(reading);
+  // Volatile: read again after a jump out of the loop.
+  volatile std::size_t at = 0;
+  std::int64_t num_items = 0;
+  std::int64_t planned_items = 0;
+  const bool read = read_guarded([&] {
+    for (std::size_t s = 0; s < segments.size(); ++s) {
+      at = s;
+      Segment& segment = segments[s];
+      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
+        reader.expect(*segments[s + 1].store, segments[s + 1].first, segments[s + 1].length);
+      }
+      if (segment.store == nullptr) {
+        write_tail(segment);
+        continue;
+      }
+      segment.values = reader.tokens(*segment.store, segment.first, segment.length);
+      segment.mask = reader.loss_mask(*segment.store, segment.first, segment.length);
+      const StoredPiece piece = stored(segment);
+      const auto bad = inspect(piece, config.vocab_size, reader);
+      planned_items += piece.effective_tokens;
+      if (bad) {
+        meta.bad.push_back(*bad);
+        reader.copied(*segment.store, segment.first, segment.length, 0);  // is the file to blame?
+        put_aside(segment, s, meta);
+        write_tail(segment);
+        continue;
+      }
+      write(segment);
+      const auto last_token = visit_type(segment.store->type, [&](auto type) {
+        using T = typename decltype(type)::type;
+        return static_cast<std::int64_t>(columns::load<T>(segment.values, segment.length - 1));
+      });
+      reader.copied(*segment.store, segment.first, segment.length, last_token);
+      num_items += piece.effective_tokens;
+    }
+  });
+  if (!read) throw_read_error(*segments[at].store, segments[at].first);
+  reader.check_files(segments.size(), [&](std::size_t s) {
+    return std::tuple(segments[s].store, segments[s].first, segments[s].length);
+  });
+  if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
+  meta.num_items = num_items;
+  meta.read_time = reader.read_time();
+  check_count(planned_items, spec.delta.rank.effective_tokens);
+}
+
+}  // namespace brimful
