@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from brimful import _core
+from brimful.views import VarlenViews
 
 
-class Batch(Mapping[str, Any]):
+class Batch(VarlenViews):
     """One micro-batch of one rank.
 
     A mapping whose keys are the columns asked for by `fields=`: torch tensors (numpy arrays where
@@ -23,6 +24,7 @@ class Batch(Mapping[str, Any]):
         cu_seqlens: int32 `[segments + 1]`, where each segment begins in the flattened batch; the
             last is the number of tokens. A row's start is always one, and a row's unused end (its
             tail) is a segment of its own.
+        cu_seqlens_host: the same as a numpy array in host memory, wherever the batch is.
         epoch: the epoch it belongs to.
         step: number of its optimizer step in the run, from 0 through all epochs. Asking for it
             counts the epochs before where a loop left one early.
@@ -41,6 +43,8 @@ class Batch(Mapping[str, Any]):
         documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail or a bad
             document.
         starts: int64 numpy `[segments]`, place of the segment's first token in its document.
+        document_labels: of `brimful.flatten`: a label for each of its documents, or None.
+        empty_documents: documents without a token that `brimful.flatten` passed over.
         cp_size, cp_rank: into how many shares of a context-parallel group the columns are cut, and
             which of them this is. Everything else speaks of the whole batch.
     """
@@ -53,7 +57,10 @@ class Batch(Mapping[str, Any]):
         "cp_rank",
         "cp_size",
         "cu_seqlens",
+        "cu_seqlens_host",
+        "document_labels",
         "documents",
+        "empty_documents",
         "epoch",
         "lengths",
         "max_seqlen",
@@ -70,6 +77,7 @@ class Batch(Mapping[str, Any]):
         columns: dict[str, Any],
         *,
         cu_seqlens: Any,
+        cu_seqlens_host: npt.NDArray[np.int32],
         lengths: npt.NDArray[np.int64],
         documents: npt.NDArray[np.int64],
         starts: npt.NDArray[np.int64],
@@ -85,9 +93,12 @@ class Batch(Mapping[str, Any]):
         attention_work: int,
         cp_size: int = 1,
         cp_rank: int = 0,
+        document_labels: Any = None,
+        empty_documents: int = 0,
     ) -> None:
         self._columns = columns
         self.cu_seqlens = cu_seqlens
+        self.cu_seqlens_host = cu_seqlens_host
         self.lengths = lengths
         self.documents = documents
         self.starts = starts
@@ -99,6 +110,8 @@ class Batch(Mapping[str, Any]):
         self.attention_work = attention_work
         self.cp_size = cp_size
         self.cp_rank = cp_rank
+        self.document_labels = document_labels
+        self.empty_documents = empty_documents
         self.epoch = epoch
         self.micro_batch = micro_batch
         self._step = step  # in its epoch
@@ -153,6 +166,7 @@ class Batch(Mapping[str, Any]):
         return Batch(
             {name: convert(column) for name, column in self._columns.items()},
             cu_seqlens=convert(self.cu_seqlens),
+            cu_seqlens_host=self.cu_seqlens_host,
             lengths=self.lengths,
             documents=self.documents,
             starts=self.starts,
@@ -168,6 +182,10 @@ class Batch(Mapping[str, Any]):
             attention_work=self.attention_work,
             cp_size=self.cp_size,
             cp_rank=self.cp_rank,
+            document_labels=(
+                None if self.document_labels is None else convert(self.document_labels)
+            ),
+            empty_documents=self.empty_documents,
         )
 
     def to(self, device: Any, non_blocking: bool = False) -> Batch:

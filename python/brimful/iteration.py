@@ -55,12 +55,14 @@ class LoaderIterator:
         columns, cu_seqlens, lengths, documents, starts, *numbers, num_bad = filled
         if num_bad:
             self._loader._quarantine.warn_once(self._steps)
+        cu_seqlens_host = cu_seqlens
         if self._to_tensor is not None:
             columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)
         batch = Batch(
             dict(zip(self._fields, columns, strict=True)),
             cu_seqlens=cu_seqlens,
+            cu_seqlens_host=cu_seqlens_host,
             lengths=lengths,
             documents=documents,
             starts=starts,

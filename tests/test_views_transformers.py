@@ -1,0 +1,124 @@
+"""Views in transformers: its own collator says the same, and a model keeps documents apart."""
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from transformers.masking_utils import create_causal_mask
+
+import brimful as bf
+from truth import listed
+
+LENGTHS = (9, 5, 12, 7, 3, 20, 1, 11)
+SEQ_LEN = 24
+
+
+@pytest.fixture(scope="module")
+def documents():
+    generator = np.random.default_rng(1)
+    return [generator.integers(1, 97, n) for n in LENGTHS]
+
+
+def make_model(attention):
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(
+        vocab_size=97,
+        hidden_size=64,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=64,
+        attn_implementation=attention,
+    )
+    return transformers.LlamaForCausalLM(config).eval()
+
+
+def batches_of(documents, **settings):
+    return bf.DataLoader(bf.open(documents), batch_size=4, seq_len=SEQ_LEN, **settings)
+
+
+def check_logits(documents, batch, logits):
+    """Each document has the logits that it has alone; returns how many were looked at."""
+    model = make_model("eager")
+    flat = logits.reshape(-1, logits.shape[-1])
+    assert not flat.isnan().any()
+    seen = 0
+    for number, begin, end in zip(
+        batch.documents, batch.cu_seqlens_host, batch.cu_seqlens_host[1:], strict=False
+    ):
+        if number < 0:
+            continue
+        ids = torch.from_numpy(documents[number])[None]
+        alone = model(input_ids=ids, use_cache=False).logits[0]
+        torch.testing.assert_close(flat[begin : begin + len(alone)], alone, atol=1e-5, rtol=1e-4)
+        assert end - begin >= len(alone)
+        seen += 1
+    return seen
+
+
+def varlen_attention(module, query, key, value, attention_mask, scaling=None, **arguments):
+    """Attention as flash-attention's varlen kernels do it: it goes by cu_seqlens alone."""
+    assert attention_mask is None
+    names = ("cu_seq_lens_q", "cu_seq_lens_k", "max_length_q", "max_length_k")
+    cu_q, cu_k, max_q, max_k = (arguments[name] for name in names)
+    assert cu_q.dtype == cu_k.dtype == torch.int32
+    assert type(max_q) is type(max_k) is int
+    assert int(cu_q.diff().max()) <= max_q
+    groups = query.shape[1] // key.shape[1]
+    # [batch, heads, tokens, dim] -> [heads, total, dim], as the kernels see it
+    q, k, v = (x.transpose(0, 1).flatten(1, 2) for x in (query, key, value))
+    k, v = (x.repeat_interleave(groups, 0) for x in (k, v))
+    out = torch.full_like(q, float("nan"))  # the kernels leave what is behind the end unwritten
+    for begin, end in zip(listed(cu_q), listed(cu_q)[1:], strict=False):
+        out[:, begin:end] = torch.nn.functional.scaled_dot_product_attention(
+            q[:, begin:end], k[:, begin:end], v[:, begin:end], is_causal=True, scale=scaling
+        )
+    return out.transpose(0, 1).unflatten(0, (query.shape[0], -1)), None
+
+
+transformers.AttentionInterface.register("brimful_varlen", varlen_attention)
+
+
+@pytest.mark.parametrize("layout", ["rows", "varlen"])
+@pytest.mark.parametrize("attention", ["brimful_varlen", "sdpa", "eager"])
+@torch.no_grad()
+def test_c14_the_view_for_transformers_keeps_documents_apart(documents, attention, layout):
+    model = make_model(attention)
+    seen = sum(
+        check_logits(documents, batch, model(**batch.transformers()).logits)
+        for batch in batches_of(documents, layout=layout)
+    )
+    assert seen == len(documents)
+
+
+@torch.no_grad()
+def test_positions_that_continue_are_safe_with_offsets_beside_them():
+    """transformers would look for documents where positions are smallest, and lose some tokens."""
+    documents = [np.arange(1, 40)]
+    loader = batches_of(documents, layout="varlen", positions="continue", overlong="split")
+    model = make_model("brimful_varlen")
+    for batch in loader:
+        assert not model(**batch.transformers()).logits.isnan().any()
+
+
+@torch.no_grad()
+def test_without_the_arguments_the_model_refuses_to_guess(documents):
+    """That the test's attention goes by the view: without it there is nothing to go by."""
+    (batch, *_) = batches_of(documents)
+    with pytest.raises(KeyError, match="cu_seq_lens_q"):
+        make_model("brimful_varlen")(**batch, use_cache=False)
+
+
+def test_c28_the_mask_of_the_model_is_that_of_the_documents():
+    (batch,) = bf.DataLoader([np.arange(n) for n in (4, 2, 4)], seq_len=10, packing="best_fit")
+    config = make_model("sdpa").config
+    view = batch.transformers()
+    mask = create_causal_mask(
+        config=config,
+        inputs_embeds=torch.empty(1, 10, 64),
+        attention_mask=view.get("attention_mask"),
+        cache=None,
+        position_ids=view["position_ids"],
+    )
+    assert mask.sum() == 23
