@@ -24,6 +24,9 @@ function(brimful_probe_nvcc problem)
   set(${problem} "" PARENT_SCOPE)
 endfunction()
 
+# What needs no device is built everywhere.
+set(BRIMFUL_DEVICE_SOURCES csrc/device/make_kernels.cpp)
+
 set(brimful_problem "BRIMFUL_CUDA is OFF")
 if(NOT BRIMFUL_CUDA STREQUAL "OFF")
   brimful_probe_nvcc(brimful_problem)
@@ -40,14 +43,14 @@ if(NOT brimful_problem)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_CUDA_VISIBILITY_PRESET hidden)
   enable_language(CUDA)
-  set(BRIMFUL_DEVICE_SOURCES
-    csrc/device/device_cuda.cu)
+  list(APPEND BRIMFUL_DEVICE_SOURCES
+    csrc/device/device_cuda.cu csrc/device/kernels.cu)
   message(STATUS "brimful: CUDA backend for ${CMAKE_CUDA_ARCHITECTURES}, nvcc ${CMAKE_CUDA_COMPILER_VERSION}")
 elseif(BRIMFUL_CUDA STREQUAL "ON")
   message(FATAL_ERROR "BRIMFUL_CUDA is ON, but ${brimful_problem}. Install the CUDA toolkit, or build "
     "for the CPU with BRIMFUL_CUDA=OFF.")
 else()
-  set(BRIMFUL_DEVICE_SOURCES
-    csrc/device/device_none.cpp)
+  list(APPEND BRIMFUL_DEVICE_SOURCES
+    csrc/device/device_none.cpp csrc/device/kernels_none.cpp)
   message(STATUS "brimful: no CUDA backend: ${brimful_problem}")
 endif()

@@ -16,5 +16,6 @@ void bind_optimal(pybind11::module_& m);
 void bind_loader(pybind11::module_& m);
 void bind_mix(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
+void bind_kernels(pybind11::module_& m);
 
 }  // namespace brimful

@@ -73,8 +73,8 @@ constexpr ParcelOffsets parcel_offsets(const ParcelShape& shape) {
   return at;
 }
 
-// The parcel whose block begins at `block`, a multiple of 16, in whichever memory that is: it is not
-// touched. The caller sets pad_token_id, and row where there are several.
+// The parcel whose block begins at `block`, a multiple of 16, in whichever memory that is: it is
+// not touched. The caller sets pad_token_id, and row where there are several.
 inline Parcel parcel_at(const ParcelShape& shape, const std::byte* block) {
   const ParcelOffsets at = parcel_offsets(shape);
   Parcel parcel;

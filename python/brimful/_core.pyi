@@ -13,20 +13,25 @@ import typing_extensions
 
 __all__: list[str] = [
     "BlockChecks",
+    "BlockMaskKernel",
     "BrimfulError",
     "Corpus",
     "Counts",
     "Cursor",
     "Delta",
     "DeviceError",
+    "ExpandKernel",
     "FormatError",
     "Geometry",
     "Layout",
     "Ledger",
     "LoaderTimeout",
     "Mix",
+    "MoveKernel",
     "PackOptions",
     "Packing",
+    "ParcelOffsets",
+    "ParcelShape",
     "Plan",
     "PlanError",
     "PrefetchConfig",
@@ -57,6 +62,9 @@ __all__: list[str] = [
     "lay_segments",
     "losses_ahead",
     "lower_bound_bins",
+    "make_block_mask",
+    "make_expand",
+    "make_move",
     "open_llmc",
     "open_megatron",
     "open_npy",
@@ -555,6 +563,80 @@ class Stream:
     @property
     def passed_steps(self) -> int: ...
 
+class ParcelOffsets:
+    @property
+    def bytes(self) -> int: ...
+    @property
+    def cu_seqlens(self) -> int: ...
+    @property
+    def document_ids(self) -> int: ...
+    @property
+    def first_positions(self) -> int: ...
+    @property
+    def label_bits(self) -> int: ...
+    @property
+    def lengths(self) -> int: ...
+    @property
+    def next_tokens(self) -> int: ...
+    @property
+    def tokens(self) -> int: ...
+
+class ParcelShape:
+    def __init__(
+        self,
+        *,
+        segments: typing.SupportsInt | typing.SupportsIndex,
+        total: typing.SupportsInt | typing.SupportsIndex,
+        token_bytes: typing.SupportsInt | typing.SupportsIndex,
+        first_positions: bool = False,
+        next_tokens: bool = False,
+        label_bits: bool = False,
+    ) -> None: ...
+    @property
+    def offsets(self) -> ParcelOffsets: ...
+
+class ExpandKernel:
+    def launch(
+        self,
+        device: typing.SupportsInt | typing.SupportsIndex,
+        stream: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def run_on_host(
+        self, *, backward: bool = False, garbage: typing.SupportsInt | typing.SupportsIndex = 165
+    ) -> None: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+class BlockMaskKernel:
+    def launch(
+        self,
+        device: typing.SupportsInt | typing.SupportsIndex,
+        stream: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def run_on_host(
+        self, *, backward: bool = False, garbage: typing.SupportsInt | typing.SupportsIndex = 165
+    ) -> None: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
+class MoveKernel:
+    def launch(
+        self,
+        device: typing.SupportsInt | typing.SupportsIndex,
+        stream: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def run_on_host(
+        self, *, backward: bool = False, garbage: typing.SupportsInt | typing.SupportsIndex = 165
+    ) -> None: ...
+    @property
+    def blocks(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+
 def arrow_store(
     name: str,
     values: numpy.ndarray,
@@ -623,6 +705,39 @@ def losses_ahead(
     bins_per_step: typing.SupportsInt | typing.SupportsIndex,
 ) -> Delta: ...
 def lower_bound_bins(packing: Packing, options: PackOptions) -> int: ...
+def make_block_mask(
+    cu_seqlens: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    segments: typing.SupportsInt | typing.SupportsIndex,
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    length: typing.SupportsInt | typing.SupportsIndex,
+    block_q: typing.SupportsInt | typing.SupportsIndex,
+    block_kv: typing.SupportsInt | typing.SupportsIndex,
+    lists: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+    window: typing.SupportsInt | typing.SupportsIndex = 0,
+    prefix_lengths: typing.SupportsInt | typing.SupportsIndex = 0,
+) -> BlockMaskKernel: ...
+def make_expand(
+    shape: ParcelShape,
+    block: typing.SupportsInt | typing.SupportsIndex,
+    columns: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+    *,
+    row: typing.SupportsInt | typing.SupportsIndex,
+    pad_token_id: typing.SupportsInt | typing.SupportsIndex = 0,
+    weigh_shifted: bool = False,
+    cp_size: typing.SupportsInt | typing.SupportsIndex = 1,
+    cp_rank: typing.SupportsInt | typing.SupportsIndex = 0,
+    per_document: bool = False,
+) -> ExpandKernel: ...
+def make_move(
+    token_of_slot: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    slots: typing.SupportsInt | typing.SupportsIndex,
+    item_bytes: typing.SupportsInt | typing.SupportsIndex,
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    tokens: typing.SupportsInt | typing.SupportsIndex,
+    fill: typing.Any,
+) -> MoveKernel: ...
 def open_llmc(path: typing.Any, dtype: str | None) -> TokenStore: ...
 def open_megatron(
     bin: typing.Any, idx: typing.Any, loss: typing.Any | None, unit: str, dtype: str | None
