@@ -14,22 +14,26 @@ namespace brimful::device {
 
 enum class TurnOrder : std::uint8_t { kForward, kBackward };
 
-// Shared memory holds `garbage` in every byte when a block begins.
+// One block. Shared memory holds `garbage` in every byte when it begins.
 template <class Kernel>
-void run_on_host(const Kernel& kernel, TurnOrder order, int garbage = 0xA5) {
+void run_block_on_host(const Kernel& kernel, std::int64_t block, TurnOrder order, int garbage) {
   static_assert(std::is_trivially_default_constructible_v<typename Kernel::Shared>,
                 "shared memory is not initialized");
-  const Grid grid = kernel.grid();
-  const bool forward = order == TurnOrder::kForward;
-  for (std::int64_t b = 0; b < grid.blocks; ++b) {
-    const std::int64_t block = forward ? b : grid.blocks - 1 - b;
-    typename Kernel::Shared shared;
-    std::memset(&shared, garbage, sizeof shared);
-    for (int phase = 0; phase < kernel.phases(); ++phase) {
-      for (int t = 0; t < grid.threads; ++t) {
-        kernel.run(phase, block, forward ? t : grid.threads - 1 - t, shared);
-      }
+  const int threads = kernel.grid().threads;
+  typename Kernel::Shared shared;
+  std::memset(&shared, garbage, sizeof shared);
+  for (int phase = 0; phase < kernel.phases(); ++phase) {
+    for (int t = 0; t < threads; ++t) {
+      kernel.run(phase, block, order == TurnOrder::kForward ? t : threads - 1 - t, shared);
     }
+  }
+}
+
+template <class Kernel>
+void run_on_host(const Kernel& kernel, TurnOrder order, int garbage) {
+  const std::int64_t blocks = kernel.grid().blocks;
+  for (std::int64_t b = 0; b < blocks; ++b) {
+    run_block_on_host(kernel, order == TurnOrder::kForward ? b : blocks - 1 - b, order, garbage);
   }
 }
 
