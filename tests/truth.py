@@ -44,10 +44,9 @@ def listed(column: Any) -> Any:
 
 def pieces(batch: bf.Batch) -> list[tuple[int, int, int]]:
     """(document, start, length) of the real segments of a batch, in order."""
-    cu = np.asarray(batch.cu_seqlens)
     return [
         (int(d), int(s), int(n))
-        for d, s, n in zip(batch.documents, batch.starts, np.diff(cu), strict=True)
+        for d, s, n in zip(batch.documents, batch.starts, batch.lengths, strict=True)
         if d >= 0
     ]
 
@@ -62,44 +61,63 @@ def token_counts(found: Iterable[tuple[int, int, int]]) -> Counter[tuple[int, in
 
 
 def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None = None) -> None:
-    """Every column of a batch against what its segments say, token by token."""
+    """Every column of a batch against what its segments say, token by token.
+
+    Not of a share of a batch, as context parallelism has it.
+    """
     config = loader.config
     width = batch[config.fields[0]].shape[1]  # of a row
-    cu = np.asarray(batch.cu_seqlens)
+    padded = np.asarray(batch.cu_seqlens)
+    cu = padded[: batch.num_segments + 1]
     assert cu.dtype == np.int32
     assert cu[0] == 0
     assert (np.diff(cu) > 0).all()
     total = int(cu[-1])
+    entries = batch.num_segments + 1
+    if config.max_segments is not None:
+        most = min(config.max_segments, config.seq_len) + config.keep_tail
+        entries = config.batch_size * most + 1
+    assert padded[len(cu) :].tolist() == [total] * (entries - len(cu))
     want = {name: np.zeros(total, np.int64) for name in config.fields}
     row_ids: Counter[int] = Counter()
     for s in range(batch.num_segments):
         begin, end = int(cu[s]), int(cu[s + 1])
-        n = end - begin
+        n, slots = int(batch.lengths[s]), end - begin
         d, start = int(batch.documents[s]), int(batch.starts[s])
         row = begin // width if config.layout == "rows" else 0
-        ids = np.full(n, config.pad_token_id)
-        trained = np.zeros(n, bool)
-        number = -1
+        ids = np.full(slots + 1, config.pad_token_id)
+        trained = np.zeros(slots + 1, bool)  # and the token behind the segment
+        numbers = np.full(slots, -1)
         if d >= 0:
-            ids = np.asarray(loader.corpus[d][start : start + n]).astype(np.int64)
-            trained[:] = True
+            assert slots == -(-n // config.align) * config.align
+            document = np.asarray(loader.corpus[d]).astype(np.int64)
+            mask = np.ones(len(document), bool)
             if masks is not None and d in masks:
-                trained = np.asarray(masks[d][start : start + n]).astype(bool)
-            trained[0] = False
-            number = row_ids[row]
+                mask = np.asarray(masks[d]).astype(bool)
+            ids[:n] = document[start : start + n]
+            trained[1:n] = mask[start + 1 : start + n]
+            splits = config.packing == "concat" or config.overlong == "split"
+            if config.carry_label and splits and start + n < len(document):
+                ids[n] = document[start + n]
+                trained[n] = mask[start + n]
+            numbers[:n] = row_ids[row]
             row_ids[row] += 1
+        else:
+            assert slots == n
         labels = np.where(trained, ids, IGNORE)
+        if config.carry_label:
+            ids[n] = config.pad_token_id
         base = start if config.positions == "continue" and d >= 0 else 0
         columns = {
-            "input_ids": ids,
-            "labels": labels,
-            "shift_labels": np.append(labels[1:], IGNORE),
-            "position_ids": base + np.arange(n),
-            "document_ids": np.full(n, number),
-            "loss_weights": trained,
+            "input_ids": ids[:-1],
+            "labels": labels[:-1],
+            "shift_labels": labels[1:],
+            "position_ids": base + np.arange(slots),
+            "document_ids": numbers,
+            "loss_weights": trained[:-1],
         }
         if "shift_labels" in config.fields and "labels" not in config.fields:
-            columns["loss_weights"] = np.append(trained[1:], False)
+            columns["loss_weights"] = trained[1:]
         for name in config.fields:
             want[name][begin:end] = columns[name]
     for name in config.fields:
@@ -112,13 +130,14 @@ def check(batch: bf.Batch, loader: bf.DataLoader, masks: dict[int, Any] | None =
             assert column.shape == (1, total)
         np.testing.assert_array_equal(column.ravel(), want[name].astype(dtype), err_msg=name)
     if config.layout == "rows":
-        longest = max((n for _, _, n in pieces(batch)), default=1)
+        longest = (
+            -(-max((n for _, _, n in pieces(batch)), default=1) // config.align) * config.align
+        )
         assert width == (longest if config.packing == "bucket" else config.seq_len)
-    assert batch.lengths.tolist() == np.diff(cu).tolist()
     assert batch.max_seqlen == np.diff(cu).max()
     assert batch.num_tokens == sum(n for _, _, n in pieces(batch))
-    if "labels" in config.fields:
-        assert batch.num_items == int((want["labels"] != IGNORE).sum())
+    for name in {"labels", "shift_labels"} & set(config.fields):
+        assert batch.num_items == int((want[name] != IGNORE).sum())
 
 
 def put_at(loaders: list[bf.DataLoader], state: Any, **allow: bool) -> list[bf.DataLoader]:
@@ -135,6 +154,7 @@ def same(a: bf.Batch, b: bf.Batch) -> bool:
         list(a) == list(b)
         and all(np.array_equal(a[name], b[name]) for name in a)
         and np.array_equal(a.cu_seqlens, b.cu_seqlens)
+        and np.array_equal(a.lengths, b.lengths)
         and np.array_equal(a.documents, b.documents)
         and np.array_equal(a.starts, b.starts)
         and a.num_items_step == b.num_items_step

@@ -68,6 +68,13 @@ std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int
   return masked;
 }
 
+bool is_bad(TokenType type, const std::byte* value, std::optional<std::int64_t> vocab_size) {
+  return visit_type(type, [&](auto stored) {
+    using T = typename decltype(stored)::type;
+    return columns::first_outside<T>(value, limit_of(vocab_size), 1) == 0;
+  });
+}
+
 void throw_bad_piece(const BadPiece& bad, std::optional<std::int64_t> vocab_size) {
   std::string text = bad.store->name + ": document " + std::to_string(bad.document);
   if (bad.reason == BadReason::kMasked) {

@@ -43,6 +43,9 @@ struct StoredPiece {
 std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int64_t> vocab_size,
                                 TokenReader& reader);
 
+// Whether one token, as it is stored, is a bad one.
+bool is_bad(TokenType type, const std::byte* value, std::optional<std::int64_t> vocab_size);
+
 // The error that a bad piece is under the rule "error".
 [[noreturn]] void throw_bad_piece(const BadPiece& bad, std::optional<std::int64_t> vocab_size);
 

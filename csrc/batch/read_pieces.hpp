@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <tuple>
 #include <vector>
 
@@ -16,6 +17,10 @@ namespace brimful {
 
 // A segment as the quarantine looks at it.
 StoredPiece stored(const Segment& segment);
+
+// Whether the token that it carries as a label is a bad one. The document's next piece is put aside
+// for it then, and this one loses the label.
+bool loses_label(const Segment& segment, std::optional<std::int64_t> vocab_size);
 
 // Throws FormatError where loss masks leave another number of labels than was planned.
 void check_count(std::int64_t found, std::int64_t planned);
@@ -45,24 +50,29 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
         write_tail(segment);
         continue;
       }
-      segment.values = reader.tokens(*segment.store, segment.first, segment.length);
-      segment.mask = reader.loss_mask(*segment.store, segment.first, segment.length);
+      const std::int64_t tokens = segment.tokens_to_read();
+      segment.values = reader.tokens(*segment.store, segment.first, tokens);
+      segment.mask = reader.loss_mask(*segment.store, segment.first, tokens);
       const StoredPiece piece = stored(segment);
       const auto bad = inspect(piece, config.vocab_size, reader);
       planned_items += piece.effective_tokens;
       if (bad) {
         meta.bad.push_back(*bad);
-        reader.copied(*segment.store, segment.first, segment.length, 0);  // is the file to blame?
+        reader.copied(*segment.store, segment.first, tokens, 0);  // is the file to blame?
         put_aside(segment, s, meta);
         write_tail(segment);
         continue;
       }
+      if (loses_label(segment, config.vocab_size)) {
+        segment.carries = false;
+        meta.lost_labels += 1;
+      }
       write(segment);
       const auto last_token = visit_type(segment.store->type, [&](auto type) {
         using T = typename decltype(type)::type;
-        return static_cast<std::int64_t>(columns::load<T>(segment.values, segment.length - 1));
+        return static_cast<std::int64_t>(columns::load<T>(segment.values, tokens - 1));
       });
-      reader.copied(*segment.store, segment.first, segment.length, last_token);
+      reader.copied(*segment.store, segment.first, tokens, last_token);
       num_items += piece.effective_tokens;
     }
   });
@@ -71,7 +81,7 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
     return std::tuple(segments[s].store, segments[s].first, segments[s].length);
   });
   if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
-  meta.num_items = num_items;
+  meta.num_items = num_items - meta.lost_labels;
   meta.read_time = reader.read_time();
   check_count(planned_items, spec.delta.rank.effective_tokens);
 }

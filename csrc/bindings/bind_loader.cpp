@@ -59,11 +59,27 @@ py::object next(Stream& stream) {
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
                    std::int64_t batch_size, std::int64_t seq_len, std::int64_t pad_token_id,
-                   bool continue_positions, std::optional<std::int64_t> vocab_size,
-                   bool quarantine) {
-  LayoutConfig config{{},        varlen,       keep_tail,          batch_size,
-                      seq_len,   pad_token_id, continue_positions, vocab_size,
-                      quarantine};
+                   bool continue_positions, std::optional<std::int64_t> vocab_size, bool quarantine,
+                   bool trimmed, std::int64_t align, bool carry_label,
+                   std::optional<std::int64_t> max_segments, std::int64_t cp_size,
+                   std::int64_t cp_rank, const std::string& cp_split) {
+  LayoutConfig config{.fields = {},
+                      .varlen = varlen,
+                      .keep_tail = keep_tail,
+                      .trimmed = trimmed,
+                      .batch_size = batch_size,
+                      .seq_len = seq_len,
+                      .pad_token_id = pad_token_id,
+                      .continue_positions = continue_positions,
+                      .vocab_size = vocab_size,
+                      .quarantine = quarantine,
+                      .align = align,
+                      .carry_label = carry_label,
+                      .max_segments = max_segments,
+                      .zigzag = {cp_size, cp_rank, ZigzagUnit::kSequence}};
+  const auto unit = parse_zigzag_unit(cp_split);
+  if (!unit) throw PlanError("cp_split: no unit is called '" + cp_split + "'");
+  config.zigzag.unit = *unit;
   for (const std::string& name : fields) {
     const auto column = parse_column(name);
     if (!column) throw PlanError("fields: no column is called '" + name + "'");
@@ -174,7 +190,11 @@ void bind_loader(py::module_& m) {
   py::class_<Layout>(m, "Layout")
       .def(py::init(&make_layout), py::kw_only(), py::arg("fields"), py::arg("varlen"),
            py::arg("keep_tail"), py::arg("batch_size"), py::arg("seq_len"), py::arg("pad_token_id"),
-           py::arg("continue_positions"), py::arg("vocab_size"), py::arg("quarantine"));
+           py::arg("continue_positions"), py::arg("vocab_size"), py::arg("quarantine"),
+           py::arg("trimmed"), py::arg("align"), py::arg("carry_label"), py::arg("max_segments"),
+           py::arg("cp_size"), py::arg("cp_rank"), py::arg("cp_split"))
+      .def_property_readonly("slot_bytes", &Layout::slot_bytes)
+      .def_property_readonly("offsets", &Layout::offsets);
   py::class_<ReadConfig>(m, "ReadConfig")
       .def(py::init(&read_config), py::kw_only(), py::arg("io"), py::arg("checks"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")

@@ -29,16 +29,17 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
                                 std::int64_t buffer, std::optional<std::int64_t> max_segments,
                                 std::int64_t window, const std::string& shuffle,
                                 std::int64_t shuffle_block, std::uint64_t seed, bool balance,
+                                std::int64_t align, bool carry_label,
                                 const std::vector<MixRow>& mixes) {
   const auto strategy = parse_strategy(packing);
   if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
   const auto rule = parse_overlong(overlong);
   if (!rule) throw PlanError("overlong: no rule is called '" + overlong + "'");
-  PackOptions options{.strategy = *strategy, .overlong = *rule, .buffer = buffer};
+  PackOptions options{.strategy = *strategy, .overlong = *rule, .buffer = buffer, .align = align};
   options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
   const auto kind = parse_shuffle(shuffle);
   if (!kind) throw PlanError("shuffle: no order is called '" + shuffle + "'");
-  PlanConfig config{seq_len, options, window, *kind, shuffle_block, seed, balance, {}};
+  PlanConfig config{seq_len, options, window, *kind, shuffle_block, seed, balance, carry_label, {}};
   for (const auto& [mix, epoch, from] : mixes) config.mixes.push_back({mix, epoch, from});
   const ReleasedGil nogil;
   return std::make_shared<Plan>(std::move(corpus), std::move(config));
@@ -79,7 +80,7 @@ void bind_plan(py::module_& m) {
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
            py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("max_segments"),
            py::arg("window"), py::arg("shuffle"), py::arg("shuffle_block"), py::arg("seed"),
-           py::arg("balance"), py::arg("mixes"))
+           py::arg("balance"), py::arg("align"), py::arg("carry_label"), py::arg("mixes"))
       .def(
           "epoch_draws",
           [](const Plan& p, std::int64_t epoch) { return p.sampler().epoch_draws(epoch); },

@@ -22,11 +22,12 @@ Ledger::Ledger(int num_sources) {
   for (int s = 0; s < num_sources; ++s) counts_.exposure[static_cast<std::size_t>(s)].source = s;
 }
 
-void Ledger::add_batch(const BatchSpec& spec, std::span<const BadPiece> bad) {
+void Ledger::add_batch(const BatchSpec& spec, const BatchMeta& meta) {
   const std::scoped_lock lock(mutex_);
   counts_.batches += 1;
   add(spec.delta);
-  for (const BadPiece& piece : bad) {
+  counts_.rank.effective_tokens -= meta.lost_labels;
+  for (const BadPiece& piece : meta.bad) {
     counts_.rank.tokens -= piece.tokens;
     counts_.rank.effective_tokens -= piece.effective_tokens;
     counts_.rank.documents -= piece.begins ? 1 : 0;

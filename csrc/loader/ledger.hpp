@@ -5,10 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <vector>
 
-#include "batch/quarantine.hpp"
+#include "batch/layout.hpp"
 #include "loader/records.hpp"
 #include "plan/dealer.hpp"
 #include "plan/tally.hpp"
@@ -38,7 +37,7 @@ class Ledger {
   explicit Ledger(int num_sources);
 
   // A batch was delivered.
-  void add_batch(const BatchSpec& spec, std::span<const BadPiece> bad);
+  void add_batch(const BatchSpec& spec, const BatchMeta& meta);
   // What the end of an epoch adds.
   void add_end(const Delta& delta);
   Counts counts() const;

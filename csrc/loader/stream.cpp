@@ -72,7 +72,7 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
-    ledger_->add_batch(batch->spec, batch->meta.bad);
+    ledger_->add_batch(batch->spec, batch->meta);
     ledger_->records().add(record_of(*batch));
   } else if (!finished_) {
     finished_ = true;

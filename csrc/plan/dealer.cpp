@@ -11,14 +11,15 @@
 namespace brimful {
 namespace {
 
-std::int64_t tokens_of(const BinRef& bin) {
+// Slots that the pieces of a bin take, each a multiple of `align`.
+std::int64_t slots_of(const BinRef& bin, std::int64_t align) {
   const Packing& packing = bin.window->packing;
   const auto b = static_cast<std::size_t>(bin.bin);
-  std::int64_t tokens = 0;
+  std::int64_t slots = 0;
   for (std::int64_t i = packing.bin_offsets[b]; i < packing.bin_offsets[b + 1]; ++i) {
-    tokens += packing.lengths[static_cast<std::size_t>(i)];
+    slots += (packing.lengths[static_cast<std::size_t>(i)] + align - 1) / align * align;
   }
-  return tokens;
+  return slots;
 }
 
 std::int64_t cost_of(const BinRef& bin) {
@@ -171,13 +172,14 @@ double Dealer::step_imbalance() const {
 // Slots of the bins begin .. end of the step, on this rank and on all, and the width of its rows.
 void Dealer::add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const {
   const std::int64_t seq_len = plan_->config().seq_len;
+  const std::int64_t align = plan_->config().packing.align;
   std::vector<std::int64_t> widths(static_cast<std::size_t>(geometry_.world_size),
-                                   geometry_.trim ? 1 : seq_len);  // 1: of a dummy row
+                                   geometry_.trim ? align : seq_len);  // align: of a dummy row
   const auto width = [&](std::int64_t i) -> std::int64_t& {
     return widths[static_cast<std::size_t>(ranks_[static_cast<std::size_t>(i)])];
   };
   for (std::int64_t i = begin; geometry_.trim && i < end; ++i) {
-    width(i) = std::max(width(i), tokens_of(step_[static_cast<std::size_t>(i)]));
+    width(i) = std::max(width(i), slots_of(step_[static_cast<std::size_t>(i)], align));
   }
   for (std::int64_t i = begin; i < end; ++i) spec.delta.global.slots += width(i);
   spec.width = widths[static_cast<std::size_t>(geometry_.rank)];

@@ -70,18 +70,18 @@ PieceKind kind_of(std::int64_t start, std::int64_t length, std::int64_t document
   return start == 0 ? PieceKind::kFirstOfSplit : PieceKind::kLaterOfSplit;
 }
 
-// Labels of one piece, from the stored count where that speaks of the same tokens.
-std::int64_t labels_of(const WindowPlan& window, std::size_t piece) {
+// Labels of one piece, `most` of them without a mask, from the stored count where that speaks of
+// the same tokens.
+std::int64_t labels_of(const WindowPlan& window, std::size_t piece, std::int64_t most) {
   const DocumentRef& ref = window.refs[piece];
-  const std::int64_t length = window.packing.lengths[piece];
-  if (ref.store->loss_mask == nullptr) return length - 1;
+  if (ref.store->loss_mask == nullptr) return most;
   if (ref.store->effective != nullptr && window.kinds[piece] == PieceKind::kWhole) {
     std::int64_t count;
     std::memcpy(&count, ref.store->effective + ref.local * 8, sizeof count);
     return count;
   }
   const std::int64_t first = ref.extent.begin + window.packing.starts[piece];
-  return columns::count_set(ref.store->loss_mask + first + 1, length - 1);
+  return columns::count_set(ref.store->loss_mask + first + 1, most);
 }
 
 // Calls f(document, length) for documents first, ..., end - 1 of a corpus.
@@ -159,6 +159,13 @@ Sampler make_sampler(const Corpus& corpus, const PlanConfig& config) {
 }
 
 }  // namespace
+
+bool is_cut(const WindowPlan& window, std::size_t piece) {
+  const PieceKind kind = window.kinds[piece];
+  return (kind == PieceKind::kFirstOfSplit || kind == PieceKind::kLaterOfSplit) &&
+         window.packing.starts[piece] + window.packing.lengths[piece] <
+             window.refs[piece].extent.length;
+}
 
 Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
     : corpus_(std::move(corpus)),
@@ -277,13 +284,17 @@ std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin,
   const auto begin = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin)]);
   const auto end = static_cast<std::size_t>(packing.bin_offsets[static_cast<std::size_t>(bin) + 1]);
   const std::size_t behind = out.size();
-  for (std::size_t i = begin; i < end; ++i) out.push_back(packing.lengths[i] - 1);
+  for (std::size_t i = begin; i < end; ++i) {
+    const bool carries = config_.carry_label && is_cut(window, i);
+    out.push_back(packing.lengths[i] - (carries ? 0 : 1));
+  }
   if (has_loss_masks_) {
     volatile std::size_t at = begin;
     const bool read = read_guarded([&] {
       for (std::size_t i = begin; i < end; ++i) {
         at = i;
-        out[behind + i - begin] = labels_of(window, i);
+        std::int64_t& labels = out[behind + i - begin];
+        labels = labels_of(window, i, labels);
       }
     });
     if (!read) throw_read_error(*window.refs[at].store);

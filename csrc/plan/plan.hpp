@@ -30,7 +30,8 @@ struct PlanConfig {
   Shuffle shuffle = Shuffle::kNone;
   std::int64_t shuffle_block = 256;  // documents
   std::uint64_t seed = 0;
-  bool balance = false;                                  // bins of like cost share a step
+  bool balance = false;      // bins of like cost share a step
+  bool carry_label = false;  // the last token of a cut piece has the document's next for a label
   std::vector<MixFromWindow> mixes = {MixFromWindow{}};  // the first holds from the beginning
 };
 
@@ -53,6 +54,9 @@ struct WindowPlan {
   std::vector<Loss> dropped;        // documents left out whole, in draw order
   std::vector<Loss> truncated;      // cut ends, in draw order
 };
+
+// Whether the document goes on in another piece: what a rule took away counts as nothing.
+bool is_cut(const WindowPlan& window, std::size_t piece);
 
 class Plan {
  public:

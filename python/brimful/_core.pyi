@@ -280,6 +280,8 @@ class Plan:
         shuffle_block: typing.SupportsInt | typing.SupportsIndex,
         seed: typing.SupportsInt | typing.SupportsIndex,
         balance: bool,
+        align: typing.SupportsInt | typing.SupportsIndex,
+        carry_label: bool,
         mixes: collections.abc.Sequence[
             tuple[
                 Mix,
@@ -465,7 +467,18 @@ class Layout:
         continue_positions: bool,
         vocab_size: typing.SupportsInt | typing.SupportsIndex | None,
         quarantine: bool,
+        trimmed: bool,
+        align: typing.SupportsInt | typing.SupportsIndex,
+        carry_label: bool,
+        max_segments: typing.SupportsInt | typing.SupportsIndex | None,
+        cp_size: typing.SupportsInt | typing.SupportsIndex,
+        cp_rank: typing.SupportsInt | typing.SupportsIndex,
+        cp_split: str,
     ) -> None: ...
+    @property
+    def offsets(self) -> list[int]: ...
+    @property
+    def slot_bytes(self) -> int: ...
 
 class ReadConfig:
     def __init__(self, *, io: str, checks: BlockChecks | None) -> None: ...

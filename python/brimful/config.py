@@ -60,15 +60,28 @@ class LoaderConfig:
         seed: any integer of 64 bits; with it the order is fixed on every rank and machine.
         window: documents that are packed together.
         buffer: documents of a window that "streaming" chooses from at a time, up to 2**16.
-        max_segments: most documents in a bin; None sets no limit.
+        max_segments: most documents in a bin; None sets no limit. With a limit `cu_seqlens` has the
+            same number of entries in every batch: room for that many documents, and a tail where
+            tails are kept, in each of `batch_size` bins; behind the last segment it repeats the
+            total. Without, it is exact.
+        align: slots of every document are a multiple of it; what is behind its tokens is a gap of
+            pad tokens without labels. It divides `seq_len`.
         num_workers: threads that fill batches; 0 fills in the calling thread.
         depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
         drop_last: leave out the last, incomplete step of an epoch, counted.
         fields: per-token columns of a batch, any of `FIELDS`.
         positions: "restart" at 0 for every piece, or "continue" from its place in the document.
+        carry_label: the last token of a piece of a split document keeps its label in
+            `shift_labels`: the document's next token, which stands in another piece. It is counted.
+            Needs `fields` with "shift_labels" and without "labels", which has no place for it.
         rank, world_size: data-parallel coordinates.
-        pin_memory: batches in page-locked memory, where torch has an accelerator.
+        cp_size, cp_rank: ranks of a context-parallel group, which share every batch, and this
+            one's number in it. All ranks of a group have the same `rank` and `world_size`.
+        cp_split: what is cut into 2 x `cp_size` chunks, of which a rank holds two: every
+            "document", or every "sequence" (a row; the whole of a varlen batch). None cuts
+            documents in "varlen" and rows in "rows".
+        pin_memory: batches in page-locked memory of torch's own, where torch has an accelerator.
         io: "mmap" copies tokens out of mapped files; "pread" reads them, which serves better on
             network file systems. The tokens are the same.
         verify: "checksum" compares every MiB of tokens, when it is read first, with the manifest's
@@ -81,7 +94,8 @@ class LoaderConfig:
         pad_token_id: what tails hold.
         skip: numbers of optimizer steps, and ranges of them, that are left out and counted. Steps
             are numbered from 0 through all epochs; a skipped one keeps its number.
-        max_slots: most slots of the ring when the consumer keeps batches; None sets no limit.
+        max_slots: most slots of the ring when the consumer keeps batches; None sets no limit. Not
+            with `pin_memory`, whose memory is torch's.
     """
 
     batch_size: int = 1
@@ -97,14 +111,19 @@ class LoaderConfig:
     window: int = 16384
     buffer: int = 256
     max_segments: int | None = None
+    align: int = 1
     num_workers: int = 2
     depth: int = 4
     accumulate: int = 1
     drop_last: bool = False
     fields: tuple[str, ...] = ("input_ids", "labels", "position_ids")
     positions: str = "restart"
+    carry_label: bool = False
     rank: int = 0
     world_size: int = 1
+    cp_size: int = 1
+    cp_rank: int | None = None
+    cp_split: str | None = None
     pin_memory: bool = False
     io: str = "mmap"
     verify: str | None = None
@@ -127,7 +146,7 @@ class LoaderConfig:
             if not isinstance(self.shuffle, (bool, np.bool_)):
                 raise PlanError(f'shuffle is {self.shuffle!r}; it must be True, False or "block"')
             object.__setattr__(self, "shuffle", bool(self.shuffle))  # states are fit for JSON
-        for name in ("drop_last", "pin_memory"):
+        for name in ("drop_last", "carry_label", "pin_memory"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
         if self.packing in _WHOLE_PLANS:
@@ -145,6 +164,17 @@ class LoaderConfig:
         _check_choice("verify", self.verify, (None, "checksum"))
         _check_choice("positions", self.positions, ("restart", "continue"))
         _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
+        _check_choice("cp_split", self.cp_split, (None, "document", "sequence"))
+        if self.cp_size > 1 and self.cp_rank is None:
+            raise PlanError(
+                f"cp_size is {self.cp_size} and cp_rank is missing; say which of the group's "
+                f"ranks this is, from 0 to {self.cp_size - 1}"
+            )
+        if self.pin_memory and self.max_slots is not None:
+            raise PlanError(
+                "max_slots limits memory of brimful's own, and with pin_memory=True batches are in "
+                "torch's; leave one of them out"
+            )
         if self.layout == "rows" and self.tail == "drop":
             raise PlanError(
                 'tail="drop" needs layout="varlen": rows are all seq_len long. '
@@ -161,6 +191,12 @@ class LoaderConfig:
         if not self.fields or len(set(self.fields)) != len(self.fields):
             raise PlanError(
                 f"fields is {self.fields!r}; ask for at least one column, each only once"
+            )
+        if self.carry_label and ("shift_labels" not in self.fields or "labels" in self.fields):
+            raise PlanError(
+                f"carry_label=True gives the last token of a cut piece a label in shift_labels, "
+                f"where labels has no place for it, and fields is {self.fields!r}; ask for "
+                f'"shift_labels" and leave "labels" out'
             )
         if (
             isinstance(self.timeout, bool)
@@ -183,6 +219,11 @@ class LoaderConfig:
         return self.tail == "keep" or (self.tail is None and self.layout == "rows")
 
     @property
+    def cp_unit(self) -> str:
+        """What context parallelism cuts into chunks."""
+        return self.cp_split or ("document" if self.layout == "varlen" else "sequence")
+
+    @property
     def is_bucket(self) -> bool:
         """Whether rows are single documents, next to others of like length."""
         return self.packing == "bucket"
@@ -201,6 +242,9 @@ _INTEGERS = {
     "window": 1,
     "buffer": 1,
     "max_segments": 1,
+    "align": 1,
+    "cp_size": 1,
+    "cp_rank": 0,
     "num_workers": 0,
     "depth": 1,
     "accumulate": 1,
@@ -211,7 +255,7 @@ _INTEGERS = {
     "max_slots": 1,
 }
 _MOST = {"seed": 2**64 - 1, "num_workers": 1024, "depth": 65536}
-_OPTIONAL_INTEGERS = ("max_segments", "vocab_size", "max_slots")
+_OPTIONAL_INTEGERS = ("max_segments", "cp_rank", "vocab_size", "max_slots")
 
 
 def _checked_integer(name: str, value: Any, least: int | None) -> int | None:

@@ -59,6 +59,7 @@ class LoaderIterator:
         if self._to_tensor is not None:
             columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)
+        config = self._loader.config
         batch = Batch(
             dict(zip(self._fields, columns, strict=True)),
             cu_seqlens=cu_seqlens,
@@ -76,6 +77,8 @@ class LoaderIterator:
             micro_batch=numbers[6],
             steps=self._steps,
             attention_work=numbers[7],
+            cp_size=config.cp_size,
+            cp_rank=config.cp_rank or 0,
         )
         return batch.pin_memory() if self._loader._pin else batch
 

@@ -94,6 +94,7 @@ class DataLoader:
             threads = LoaderConfig.num_workers if num_workers is None else num_workers
             settings["depth"] = prefetch_factor * threads
         self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
+        given_rank = rank
         rank, world_size = data_parallel_coordinates(rank, world_size)
         self.config = LoaderConfig(
             batch_size=batch_size,
@@ -108,6 +109,14 @@ class DataLoader:
         )
 
         config = self.config
+        if config.cp_size > 1 and config.world_size > 1 and given_rank is None:
+            warnings.warn(
+                f"cp_size={config.cp_size}, and the {config.world_size} processes that "
+                f"torch.distributed or torchrun numbers were taken for as many data-parallel "
+                f"ranks. Ranks of a context-parallel group read the same batches: give rank= and "
+                f"world_size= of data parallelism alone",
+                stacklevel=2,
+            )
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
         self._plan = self._own_plan  # that of a run whose mix has changed is another one
         self._mix_changes: list[dict[str, Any]] = []

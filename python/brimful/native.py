@@ -25,6 +25,8 @@ def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _cor
         seed=config.seed % 2**64,
         # The work of a single document rises with its length: buckets are balance of "pad".
         balance=config.balance is not None or config.is_bucket,
+        align=config.align,
+        carry_label=config.carry_label,
         mixes=[(rule.native(corpus.sources), epoch, window) for rule, epoch, window in history],
     )
 
@@ -63,6 +65,13 @@ def make_layout(config: LoaderConfig) -> _core.Layout:
         continue_positions=config.positions == "continue",
         vocab_size=config.vocab_size,
         quarantine=config.bad_documents == "skip",
+        trimmed=config.is_bucket,
+        align=config.align,
+        carry_label=config.carry_label,
+        max_segments=config.max_segments,
+        cp_size=config.cp_size,
+        cp_rank=config.cp_rank or 0,
+        cp_split=config.cp_unit,
     )
 
 

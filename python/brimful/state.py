@@ -33,7 +33,8 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
     """What fixes the order of a run: the corpus's shape and the settings of the plan.
 
     Not in it: paths, and everything that only deals the same bins in another way (batch_size,
-    world_size, accumulate, threads, depth, layout, fields).
+    world_size, accumulate, threads, depth, layout, fields, shares of context parallelism). Carried
+    labels change no order, but every count of labels.
     """
     return {
         "seed": config.seed,
@@ -46,6 +47,8 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "shuffle": config.shuffle,
         "shuffle_block": config.shuffle_block if config.shuffle == "block" else None,
         "balance": config.balance,
+        "align": config.align,
+        "carry_label": config.carry_label,
         **rule_fields(corpus.rule, corpus.sources),
         "sources": source_prints(corpus),
     }
