@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "core/error.hpp"
 
@@ -63,21 +64,34 @@ void check_offsets(std::span<const std::int64_t> cu_seqlens, std::int64_t rows) 
 
 TokenRuns find_tokens(std::span<const std::uint8_t> mask, std::int64_t rows, std::int64_t width,
                       std::int64_t multiple) {
+  std::vector<TokenRun> runs;
+  std::vector<std::int64_t> lengths(static_cast<std::size_t>(rows));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    const std::int64_t end = (row + 1) * width;
+    for (std::int64_t slot = find_byte(mask, row * width, end, 1); slot < end;) {
+      const std::int64_t run_end = find_byte(mask, slot, end, 0);
+      runs.push_back({slot, run_end - slot});
+      lengths[static_cast<std::size_t>(row)] += run_end - slot;
+      slot = find_byte(mask, run_end, end, 1);
+    }
+  }
+  TokenRuns where = count_tokens(lengths, width, multiple);
+  where.runs = std::move(runs);
+  return where;
+}
+
+TokenRuns count_tokens(std::span<const std::int64_t> lengths, std::int64_t width,
+                       std::int64_t multiple) {
   if (multiple < 1 || multiple > kMostTokens) {
     throw PlanError("multiple is " + std::to_string(multiple) + "; it must be from 1 to " +
                     std::to_string(kMostTokens));
   }
-  TokenRuns where{.rows = rows, .width = width, .runs = {}, .cu_seqlens = {0}};
-  where.cu_seqlens.reserve(static_cast<std::size_t>(rows) + 2);
-  for (std::int64_t row = 0; row < rows; ++row) {
-    const std::int64_t end = (row + 1) * width;
-    std::int64_t tokens = 0;
-    for (std::int64_t slot = find_byte(mask, row * width, end, 1); slot < end;) {
-      const std::int64_t run_end = find_byte(mask, slot, end, 0);
-      where.runs.push_back({slot, run_end - slot});
-      tokens += run_end - slot;
-      slot = find_byte(mask, run_end, end, 1);
-    }
+  TokenRuns where{.rows = static_cast<std::int64_t>(lengths.size()),
+                  .width = width,
+                  .runs = {},
+                  .cu_seqlens = {0}};
+  where.cu_seqlens.reserve(lengths.size() + 2);
+  for (const std::int64_t tokens : lengths) {
     where.num_tokens += tokens;
     if (where.num_tokens > kMostTokens) too_many(where.num_tokens);
     where.max_seqlen = std::max(where.max_seqlen, tokens);

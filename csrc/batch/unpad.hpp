@@ -35,6 +35,10 @@ enum class Side : std::uint8_t { kLeft, kRight };
 TokenRuns find_tokens(std::span<const std::uint8_t> mask, std::int64_t rows, std::int64_t width,
                       std::int64_t multiple);
 
+// The same without runs, of rows whose tokens were counted elsewhere.
+TokenRuns count_tokens(std::span<const std::int64_t> lengths, std::int64_t width,
+                       std::int64_t multiple);
+
 // The first `rows` segments of cu_seqlens as rows of `width` slots with padding on one side. Later
 // segments (a tail) are in the total only. Throws PlanError where cu_seqlens does not begin at 0,
 // falls or has fewer segments, for a width that int32 does not count, and where a segment is

@@ -60,6 +60,13 @@ void bind_unpad(py::module_& m) {
       },
       py::arg("mask").noconvert(), py::arg("multiple"));
   m.def(
+      "count_tokens",
+      [](const Offsets& lengths, std::int64_t width, std::int64_t multiple) {
+        const ReleasedGil unlocked;
+        return count_tokens(view(lengths), width, multiple);
+      },
+      py::arg("lengths").noconvert(), py::arg("width"), py::arg("multiple"));
+  m.def(
       "lay_segments",
       [](const Offsets& cu_seqlens, std::int64_t rows, std::int64_t width, bool pad_left) {
         const ReleasedGil unlocked;

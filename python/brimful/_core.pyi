@@ -51,6 +51,7 @@ __all__: list[str] = [
     "check_cursor",
     "check_segments",
     "count_batches",
+    "count_tokens",
     "device_available",
     "device_why_not",
     "dual_bound",
@@ -665,6 +666,11 @@ def count_batches(
     skip: StepSet,
     steps_before: typing.SupportsInt | typing.SupportsIndex,
 ) -> int: ...
+def count_tokens(
+    lengths: numpy.typing.NDArray[numpy.int64],
+    width: typing.SupportsInt | typing.SupportsIndex,
+    multiple: typing.SupportsInt | typing.SupportsIndex,
+) -> TokenRuns: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
 def dual_bound(

@@ -1,7 +1,7 @@
 """Padded rows to tokens end to end, and back, for models and losses that want the other form.
 
 Copying is native and knows no types: a column is bytes, so that any dtype and any trailing
-dimensions go through, of numpy arrays and of torch tensors in host memory.
+dimensions go through, of numpy arrays and of torch tensors, in host memory and on CUDA devices.
 """
 
 from __future__ import annotations
@@ -15,7 +15,17 @@ import numpy.typing as npt
 
 from brimful import _core
 from brimful._core import PlanError
-from brimful.padding_columns import as_mask, as_offsets, check_covers, check_fill, column_kind, like
+from brimful.padding_columns import (
+    as_offsets,
+    check_covers,
+    check_fill,
+    check_place,
+    column_kind,
+    find_tokens,
+    host_runs,
+    like,
+    on_device,
+)
 
 # What a slot without a token holds, by the column's name: nothing is trained on it, and it belongs
 # to no document. Columns that are not named here hold 0.
@@ -58,26 +68,32 @@ def unpad(batch: Any, attention_mask: Any, *, multiple: int = 1, fill: Any = Non
         PlanError: a mask of another shape or with other values, a column that does not cover the
             mask, a fill that the dtype does not hold, more than 2**31 - 1 tokens.
         TypeError: what is neither array nor tensor; Python objects as values.
-        DeviceError: a tensor that is not in host memory.
+        DeviceError: a tensor that is neither in host memory nor on a CUDA device, or that is not
+            where attention_mask is.
+
+    On a CUDA device a kernel moves the tokens, on the current stream. The call waits once for the
+    device, to learn how many there are.
     """
-    where = _core.find_tokens(as_mask(attention_mask), _whole("multiple", multiple))
-    slots, tail = (where.rows, where.width), where.total - where.num_tokens
+    where = find_tokens(attention_mask, _whole("multiple", multiple))
+    runs = host_runs(where)
+    slots, tail = (runs.rows, runs.width), runs.total - runs.num_tokens
 
     def one(name: str, column: Any, filler: Any) -> Any:
         kind = column_kind(name, column)
+        check_place(name, column, attention_mask)
         check_covers(name, column, slots, "as attention_mask has")
-        out = kind.gather(where, column, where.total)
+        out = kind.gather(where, column, runs.total)
         if tail and filler is None and name == _POSITIONS:
             check_fill(name, column, tail - 1)
             steps = np.arange(tail).reshape(-1, *[1] * (out.ndim - 1))
-            out[where.num_tokens :] = like(out, steps)
+            out[runs.num_tokens :] = like(out, steps)
         elif tail:
-            out[where.num_tokens :] = check_fill(name, column, _filler(name, filler))
+            out[runs.num_tokens :] = check_fill(name, column, _filler(name, filler))
         return out
 
     values = _each_column(batch, fill, one)
-    cu_seqlens = like(attention_mask, where.cu_seqlens)
-    return Unpadded(values, cu_seqlens, where.max_seqlen, where.num_tokens)
+    cu_seqlens = like(attention_mask, runs.cu_seqlens)
+    return Unpadded(values, cu_seqlens, runs.max_seqlen, runs.num_tokens)
 
 
 def repad(
@@ -113,13 +129,16 @@ def repad(
             than rows, a segment longer than the width or than its row in the mask, a fill that the
             dtype does not hold.
         TypeError, DeviceError: as for `unpad`.
+
+    On a CUDA device a kernel moves the tokens, on the current stream. The call waits for the
+    device where cu_seqlens or attention_mask are there, and not otherwise.
     """
     offsets = as_offsets(cu_seqlens)
     if attention_mask is not None:
         if rows is not None or width is not None or side != "right":
             raise PlanError("attention_mask says where tokens go: leave rows, width and side out")
-        where = _core.find_tokens(as_mask(attention_mask), 1)
-        _core.check_segments(where, offsets)
+        where = find_tokens(attention_mask, 1)
+        _core.check_segments(host_runs(where), offsets)
     else:
         where = _lay(offsets, rows, width, side)
     total = int(offsets[-1])
@@ -127,8 +146,21 @@ def repad(
 
     def one(name: str, column: Any, filler: Any) -> Any:
         kind = column_kind(name, column)
+        check_place(name, column, attention_mask)
         check_covers(name, column, (total,), why)
-        return kind.scatter(where, column, check_fill(name, column, _filler(name, filler)))
+        there = where_on(column)
+        return kind.scatter(there, column, check_fill(name, column, _filler(name, filler)))
+
+    on_devices: dict[str, Any] = {}  # one map a device, for all of its columns
+
+    def where_on(column: Any) -> Any:
+        if not isinstance(where, _core.TokenRuns) or not on_device(column):
+            return where
+        from brimful.padding_device import lay_segments
+
+        if (device := str(column.device)) not in on_devices:
+            on_devices[device] = lay_segments(where, side == "left", column.device)
+        return on_devices[device]
 
     return _each_column(values, fill, one)
 

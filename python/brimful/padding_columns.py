@@ -16,10 +16,10 @@ from brimful._core import DeviceError, PlanError
 class ColumnKind(Protocol):
     """What can be done with a kind of column: numpy's here, torch's in `padding_torch`."""
 
-    def gather(self, where: _core.TokenRuns, padded: Any, total: int) -> Any:
+    def gather(self, where: Any, padded: Any, total: int) -> Any:
         """[rows, width, ...] -> [total, ...], 0 after the tokens."""
 
-    def scatter(self, where: _core.TokenRuns, values: Any, fill: Any) -> Any:
+    def scatter(self, where: Any, values: Any, fill: Any) -> Any:
         """[total, ...] -> [rows, width, ...] with `fill` where there is no token."""
 
     def holds(self, dtype: Any, number: Any) -> bool:
@@ -75,14 +75,20 @@ def is_tensor(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.Tensor)
 
 
+def on_device(value: Any) -> bool:
+    """Whether it is a tensor in a CUDA device's memory."""
+    return is_tensor(value) and bool(value.is_cuda)
+
+
 def column_kind(name: str, value: Any) -> ColumnKind:
-    """How to handle a numpy array or a torch tensor in host memory; anything else is an error."""
+    """How to handle a numpy array or a torch tensor; anything else is an error."""
     if is_tensor(value):
         from brimful.padding_torch import Torch
 
-        if value.device.type != "cpu":
+        if value.device.type != "cpu" and not on_device(value):
             raise DeviceError(
-                f"{name} is on {value.device}; unpad and repad work in host memory: give .cpu()"
+                f"{name} is on {value.device}; unpad and repad work in host memory and on CUDA "
+                "devices: give .cpu()"
             )
         if str(value.layout) != "torch.strided":
             raise TypeError(f"{name} is a tensor of layout {value.layout}: give a dense one")
@@ -96,6 +102,15 @@ def column_kind(name: str, value: Any) -> ColumnKind:
     if value.dtype.hasobject:
         raise TypeError(f"{name} holds Python objects ({value.dtype}); numbers are expected")
     return _Numpy()
+
+
+def check_place(name: str, column: Any, mask: Any) -> None:
+    """DeviceError unless the column is where attention_mask is; None is everywhere."""
+    places = [str(given.device) if is_tensor(given) else "cpu" for given in (column, mask)]
+    if mask is not None and places[0] != places[1]:
+        raise DeviceError(
+            f"{name} is on {places[0]} and attention_mask on {places[1]}: give both on one device"
+        )
 
 
 def check_covers(name: str, column: Any, covered: tuple[int, ...], why: str) -> None:
@@ -117,6 +132,23 @@ def check_fill(name: str, column: Any, fill: Any) -> Any:
             "give fill= or another dtype"
         )
     return fill
+
+
+def find_tokens(mask: Any, multiple: int) -> Any:
+    """Where attention_mask is 1, in memory that can be read where it is: `_core.TokenRuns`, or
+    `DeviceRuns` of a mask on a device.
+    """
+    if not on_device(mask):
+        return _core.find_tokens(as_mask(mask), multiple)
+    column_kind("attention_mask", mask)
+    from brimful.padding_device import find_tokens as find_on_device
+
+    return find_on_device(mask, multiple)
+
+
+def host_runs(where: Any) -> _core.TokenRuns:
+    """The counts of what `find_tokens` found."""
+    return where if isinstance(where, _core.TokenRuns) else where.runs
 
 
 def as_mask(mask: Any) -> npt.NDArray[np.uint8]:
@@ -151,5 +183,7 @@ def as_offsets(cu_seqlens: Any) -> npt.NDArray[np.int64]:
 
 
 def like(column: Any, array: npt.NDArray[Any]) -> Any:
-    """The array as a tensor where the column is one."""
-    return sys.modules["torch"].from_numpy(array) if is_tensor(column) else array
+    """The array as a tensor where the column is one, on its device."""
+    if not is_tensor(column):
+        return array
+    return sys.modules["torch"].from_numpy(array).to(column.device)

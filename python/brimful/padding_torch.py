@@ -9,17 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from brimful import _core
-from brimful.padding_columns import within
+from brimful import _core, padding_device
+from brimful.padding_columns import host_runs, within
+from brimful.padding_device import DeviceRuns
+
+Where = _core.TokenRuns | DeviceRuns  # for tensors in host memory, and for those on a device
 
 
 class Torch:
-    """Columns that are tensors in host memory."""
+    """Columns that are tensors."""
 
-    def gather(self, where: _core.TokenRuns, padded: torch.Tensor, total: int) -> Any:
+    def gather(self, where: Where, padded: torch.Tensor, total: int) -> Any:
         return _Gather.apply(padded, where, total)  # type: ignore[no-untyped-call]
 
-    def scatter(self, where: _core.TokenRuns, values: torch.Tensor, fill: Any) -> Any:
+    def scatter(self, where: Where, values: torch.Tensor, fill: Any) -> Any:
         return _Scatter.apply(values, where, fill)  # type: ignore[no-untyped-call]
 
     def holds(self, dtype: torch.dtype, number: float) -> bool:
@@ -34,10 +37,13 @@ class _Gather(torch.autograd.Function):
     """Each is the other's gradient: a token's goes where the token came from."""
 
     @staticmethod
-    def forward(ctx: Any, padded: torch.Tensor, where: _core.TokenRuns, total: int) -> torch.Tensor:
+    def forward(ctx: Any, padded: torch.Tensor, where: Where, total: int) -> torch.Tensor:
         ctx.where = where
         out = padded.new_empty((total, *padded.shape[2:]))
-        _core.gather_tokens(where, _items(padded, 2), _items(out, 1))
+        if isinstance(where, DeviceRuns):
+            padding_device.gather(where, padded, out)
+        else:
+            _core.gather_tokens(where, _items(padded, 2), _items(out, 1))
         out[where.num_tokens :] = 0
         return out
 
@@ -48,11 +54,15 @@ class _Gather(torch.autograd.Function):
 
 class _Scatter(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: torch.Tensor, where: _core.TokenRuns, fill: Any) -> torch.Tensor:
+    def forward(ctx: Any, values: torch.Tensor, where: Where, fill: Any) -> torch.Tensor:
         ctx.where, ctx.total = where, len(values)
-        out = values.new_empty((where.rows, where.width, *values.shape[1:]))
-        pattern = _items(values.new_full((1,), fill), 1)
-        _core.scatter_tokens(where, _items(values, 1), pattern, _items(out, 2))
+        runs = host_runs(where)
+        out = values.new_empty((runs.rows, runs.width, *values.shape[1:]))
+        if isinstance(where, DeviceRuns):
+            padding_device.scatter(where, values, fill, out)
+        else:
+            pattern = _items(values.new_full((1,), fill), 1)
+            _core.scatter_tokens(where, _items(values, 1), pattern, _items(out, 2))
         return out
 
     @staticmethod
