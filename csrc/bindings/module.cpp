@@ -15,4 +15,5 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   brimful::bind_loader(m);
   brimful::bind_device(m);
   brimful::bind_kernels(m);
+  brimful::bind_masks(m);
 }

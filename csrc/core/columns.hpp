@@ -53,6 +53,20 @@ BRIMFUL_HOT inline std::int64_t count_set(const std::uint8_t* mask, std::int64_t
   return count;
 }
 
+// The values that are not `other`.
+BRIMFUL_HOT inline std::int64_t count_other(const std::int64_t* values, std::int64_t other,
+                                            std::int64_t n) {
+  std::int64_t count = 0;
+  for (std::int64_t i = 0; i < n; ++i) count += values[i] != other ? 1 : 0;
+  return count;
+}
+
+// out[i] = weight where the value is not `other`, 0 elsewhere
+BRIMFUL_HOT inline void weigh_other(const std::int64_t* values, std::int64_t other, float weight,
+                                    float* out, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) out[i] = values[i] != other ? weight : 0.0F;
+}
+
 // out[i] = first + i
 BRIMFUL_HOT inline void count_up(std::int64_t first, std::int64_t* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = first + i;

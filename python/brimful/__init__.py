@@ -1,6 +1,6 @@
 """brimful: a token loader that fills every training batch to the brim with real tokens."""
 
-from brimful import device
+from brimful import device, masks
 from brimful._core import (
     BrimfulError,
     DeviceError,
@@ -60,6 +60,7 @@ __all__ = [
     "Unpadded",
     "balance",
     "device",
+    "masks",
     "mix",
     "open",
     "pack",

@@ -48,9 +48,12 @@ __all__: list[str] = [
     "TokenRuns",
     "TokenStore",
     "arrow_store",
+    "check_cu_seqlens",
     "check_cursor",
+    "check_rows",
     "check_segments",
     "count_batches",
+    "count_blocks",
     "count_tokens",
     "device_available",
     "device_why_not",
@@ -64,6 +67,7 @@ __all__: list[str] = [
     "losses_ahead",
     "lower_bound_bins",
     "make_block_mask",
+    "make_cu_seqlens",
     "make_expand",
     "make_move",
     "open_llmc",
@@ -82,6 +86,14 @@ __all__: list[str] = [
     "untouched_window",
     "with_cached_offsets",
     "with_offsets",
+    "write_block_mask",
+    "write_bounds",
+    "write_dense_mask",
+    "write_document_ids",
+    "write_labels",
+    "write_loss_weights",
+    "write_position_ids",
+    "write_shift_labels",
     "xxh3",
 ]
 
@@ -657,7 +669,11 @@ def arrow_store(
     offsets: numpy.ndarray,
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
+def check_cu_seqlens(cu_seqlens: numpy.typing.NDArray[numpy.int32]) -> None: ...
 def check_cursor(plan: Plan, cursor: Cursor) -> None: ...
+def check_rows(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32], rows: typing.SupportsInt | typing.SupportsIndex
+) -> int: ...
 def check_segments(where: TokenRuns, cu_seqlens: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def count_batches(
     plan: Plan,
@@ -665,6 +681,10 @@ def count_batches(
     cursor: Cursor,
     skip: StepSet,
     steps_before: typing.SupportsInt | typing.SupportsIndex,
+) -> int: ...
+def count_blocks(
+    slots: typing.SupportsInt | typing.SupportsIndex,
+    size: typing.SupportsInt | typing.SupportsIndex,
 ) -> int: ...
 def count_tokens(
     lengths: numpy.typing.NDArray[numpy.int64],
@@ -736,6 +756,14 @@ def make_block_mask(
     window: typing.SupportsInt | typing.SupportsIndex = 0,
     prefix_lengths: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> BlockMaskKernel: ...
+def make_cu_seqlens(
+    lengths: numpy.typing.NDArray[numpy.int64],
+    row_sizes: numpy.typing.NDArray[numpy.int64],
+    total: typing.SupportsInt | typing.SupportsIndex | None,
+    max_segments: typing.SupportsInt | typing.SupportsIndex | None,
+    align: typing.SupportsInt | typing.SupportsIndex,
+    keep_empty: bool,
+) -> numpy.typing.NDArray[numpy.int32]: ...
 def make_expand(
     shape: ParcelShape,
     block: typing.SupportsInt | typing.SupportsIndex,
@@ -833,4 +861,65 @@ def with_cached_offsets(
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...
+def write_block_mask(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    block_q: typing.SupportsInt | typing.SupportsIndex,
+    block_kv: typing.SupportsInt | typing.SupportsIndex,
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
+    out: typing.Annotated[list[numpy.typing.NDArray[numpy.int32]], "FixedSize(8)"],
+) -> None: ...
+def write_bounds(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
+    begin: numpy.typing.NDArray[numpy.int32] | None,
+    end: numpy.typing.NDArray[numpy.int32] | None,
+    prefix_end: numpy.typing.NDArray[numpy.int32] | None,
+) -> None: ...
+def write_dense_mask(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    causal: bool,
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
+    seen: typing.SupportsInt | typing.SupportsIndex,
+    unseen: typing.SupportsInt | typing.SupportsIndex,
+    cleared: bool,
+    out: numpy.ndarray,
+) -> None: ...
+def write_document_ids(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    num_documents: typing.SupportsInt | typing.SupportsIndex,
+    lengths: numpy.typing.NDArray[numpy.int64] | None,
+    out: numpy.typing.NDArray[numpy.int32],
+) -> None: ...
+def write_labels(
+    ids: numpy.ndarray,
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    loss_mask: numpy.typing.NDArray[numpy.uint8] | None,
+    num_documents: typing.SupportsInt | typing.SupportsIndex,
+    lengths: numpy.typing.NDArray[numpy.int64] | None,
+    out: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def write_loss_weights(
+    labels: numpy.typing.NDArray[numpy.int64],
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    out: numpy.typing.NDArray[numpy.float32],
+) -> None: ...
+def write_position_ids(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    starts: numpy.typing.NDArray[numpy.int64] | None,
+    out: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
+def write_shift_labels(
+    ids: numpy.ndarray,
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    loss_mask: numpy.typing.NDArray[numpy.uint8] | None,
+    num_documents: typing.SupportsInt | typing.SupportsIndex,
+    lengths: numpy.typing.NDArray[numpy.int64] | None,
+    next_tokens: numpy.typing.NDArray[numpy.int64] | None,
+    out: numpy.typing.NDArray[numpy.int64],
+) -> None: ...
 def xxh3(data: typing_extensions.Buffer) -> int: ...
