@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from brimful import _core
-from kernels import Cuda, Host
+from places import Cuda, Host
 
 IGNORE = -100
 PAD = 7

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _core
-from kernels import PLACES, Host
+from places import PLACES, Host
 
 on_every_place = pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 BLOCKS = [(1, 1), (4, 4), (8, 8), (3, 5), (8, 4), (4, 8), (64, 16)]
@@ -88,19 +88,19 @@ def lists(problem: Problem) -> dict[str, tuple[int, ...]]:
 
 def build(problem: Problem, place: Any, cu_seqlens: Any = None) -> dict[str, np.ndarray]:
     """What the kernel writes, of the shapes that torch has."""
-    flat = [n for row in problem.rows for n in row]
+    b, flat = len(problem.rows), [n for row in problem.rows for n in row]
     cu = np.concatenate([[0], np.cumsum(flat)]) if cu_seqlens is None else cu_seqlens
-    prefixes = problem.prefixes and np.array([p for row in problem.prefixes for p in row], np.int32)
-    shapes = lists(problem)
+    prefixes = problem.prefixes and np.array([p for row in problem.prefixes for p in row], np.int64)
+    shapes = lists(problem) | dict.fromkeys(["begin", "prefix_end"], (b, problem.length))
     rooms = {name: place.room(int(np.prod(shape)), np.int32) for name, shape in shapes.items()}
     kernel = _core.make_block_mask(
         place.give(np.asarray(cu, np.int32)),
         segments=len(cu) - 1,
-        rows=len(problem.rows),
+        rows=b,
         length=problem.length,
         block_q=problem.blocks[0],
         block_kv=problem.blocks[1],
-        lists=rooms,
+        out=rooms,
         window=problem.window,
         prefix_lengths=0 if prefixes is None else place.give(prefixes),
     )
@@ -126,6 +126,12 @@ def check(problem: Problem, found: dict[str, np.ndarray]) -> None:
             q = [found[f"{prefix}q_{what}"][row] for what in ("num_blocks", "indices")]
             assert np.array_equal(listed(kv[0], kv[1]), want)
             assert np.array_equal(listed(q[0], q[1]), want.T)
+        ends = np.cumsum(problem.rows[row])
+        begins = ends - problem.rows[row]
+        prefixes = problem.prefixes[row] if problem.prefixes else 0 * begins
+        assert np.array_equal(found["begin"][row], np.repeat(begins, problem.rows[row]))
+        prefix_ends = np.minimum(begins + prefixes, ends)
+        assert np.array_equal(found["prefix_end"][row], np.repeat(prefix_ends, problem.rows[row]))
 
 
 @given(problems())
@@ -180,7 +186,8 @@ def test_whatever_cu_seqlens_holds_numbers_stay_in_range(
     host = place()
     host.compare_orders = False
     found = build(problem, host, cu)
-    for name, array in found.items():
+    for name in lists(problem):
+        array = found[name]
         most = kv if "kv" in name else q
         assert array.min() >= 0
         assert array.max() < most + name.endswith("num_blocks")
@@ -208,4 +215,4 @@ def test_what_a_kernel_cannot_do_is_refused(change: dict[str, Any], message: str
     given = {"segments": 1, "rows": 1, "length": 128, "block_q": 128, "block_kv": 128, **change}
     names = lists(Problem([[1]], (1, 1)))
     with pytest.raises(bf.PlanError, match=message):
-        _core.make_block_mask(0, lists=dict.fromkeys(names, 64), **given)
+        _core.make_block_mask(0, out=dict.fromkeys(names, 64), **given)

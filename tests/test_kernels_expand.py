@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _core
-from kernels import PLACES, Host
 from parcels import DTYPES, IGNORE, PAD, Parcel, check, expand, expected
+from places import PLACES, Host
 from truth import corpus_of
 
 WIDTHS = (np.uint16, np.uint32, np.int64)

@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import _core, padding_columns, padding_device
-from kernels import PLACES
+from brimful import _core, padding_columns
+from places import PLACES
 from test_unpad import TORCH_DTYPES, masks, multiples, numbered, trailing_shapes
 
 DEVICES = ["cpu", "cuda"][: len(PLACES)]
@@ -29,7 +29,7 @@ def device(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
     if request.param == "cpu":
         monkeypatch.setattr(padding_columns, "on_device", padding_columns.is_tensor)
         monkeypatch.setattr("brimful.padding.on_device", padding_columns.is_tensor)
-        monkeypatch.setattr(padding_device, "launch", lambda kernel, _: kernel.run_on_host())
+        monkeypatch.setattr("brimful.kernels.launch", lambda kernel, _: kernel.run_on_host())
     return request.param
 
 

@@ -134,18 +134,21 @@ void bind_kernels(py::module_& m) {
   m.def(
       "make_block_mask",
       [](Address cu_seqlens, std::int64_t segments, std::int64_t rows, std::int64_t length,
-         std::int64_t block_q, std::int64_t block_kv, Addresses lists, std::int64_t window,
+         std::int64_t block_q, std::int64_t block_kv, Addresses out, std::int64_t window,
          Address prefix_lengths) {
-        const device::BlockLists kv = lists_at(lists, "kv");
-        const device::BlockLists q = lists_at(lists, "q");
-        check_all_taken(lists);
+        const device::BlockLists kv = lists_at(out, "kv");
+        const device::BlockLists q = lists_at(out, "q");
+        device::QueryBounds bounds;
+        take(out, "begin", bounds.begin);
+        take(out, "prefix_end", bounds.prefix_end);
+        check_all_taken(out);
         return device::make_block_mask(
-            {at<const std::int32_t>(cu_seqlens), at<const std::int32_t>(prefix_lengths), segments,
+            {at<const std::int32_t>(cu_seqlens), at<const std::int64_t>(prefix_lengths), segments,
              rows, length, block_q, block_kv, window},
-            kv, q);
+            kv, q, bounds);
       },
       py::arg("cu_seqlens"), py::kw_only(), py::arg("segments"), py::arg("rows"), py::arg("length"),
-      py::arg("block_q"), py::arg("block_kv"), py::arg("lists"), py::arg("window") = 0,
+      py::arg("block_q"), py::arg("block_kv"), py::arg("out"), py::arg("window") = 0,
       py::arg("prefix_lengths") = 0);
   m.def(
       "make_move",

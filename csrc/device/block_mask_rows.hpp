@@ -19,7 +19,7 @@ namespace brimful::device {
 struct BlockMaskProblem {
   const std::int32_t* cu_seqlens = nullptr;      // [segments + 1] from 0 to rows * length, over the
                                                  // flattened batch: a row's end is a segment's end
-  const std::int32_t* prefix_lengths = nullptr;  // [segments] or null
+  const std::int64_t* prefix_lengths = nullptr;  // [segments] or null
   std::int64_t segments = 0;
   std::int64_t rows = 1;    // of the batch
   std::int64_t length = 0;  // slots of a row
@@ -38,6 +38,13 @@ struct BlockLists {
   std::int32_t* indices = nullptr;
   std::int32_t* full_num_blocks = nullptr;
   std::int32_t* full_indices = nullptr;
+};
+
+// What a mask function looks up for a query, int32 [rows, length], in slots of its row: where its
+// document begins, and where the document's prefix ends. Null where it is not asked for.
+struct QueryBounds {
+  std::int32_t* begin = nullptr;
+  std::int32_t* prefix_end = nullptr;
 };
 
 // Numbers begin .. end - 1, none where end is not after begin.
@@ -184,28 +191,18 @@ BRIMFUL_HD inline void add_to_column(const BlockMaskProblem& problem,
   lists.add(rows, full, {0, 0});
 }
 
-// Writes row `number` of blocks of batch row `row` (is_row), or column `number`, as lane `lane` of
-// `lanes`; `segment` is the one that holds its first slot.
-BRIMFUL_HD inline void write_blocks(const BlockMaskProblem& problem, bool is_row, std::int64_t row,
-                                    std::int64_t number, std::int64_t segment, int lane, int lanes,
-                                    const BlockLists& out) {
-  const std::int64_t block = is_row ? problem.block_q : problem.block_kv;
-  const std::int64_t blocks = is_row ? problem.q_blocks() : problem.kv_blocks();
-  const std::int64_t room = is_row ? problem.kv_blocks() : problem.q_blocks();
-  const std::int64_t at = row * blocks + number;
-  const std::int64_t row_begin = row * problem.length;
-  const Span slots{number * block, smaller((number + 1) * block, problem.length)};
-  LaneLists lists(out, at, room, lane, lanes);
-  for (; segment < problem.segments && problem.cu_seqlens[segment] < row_begin + slots.end;
-       ++segment) {
-    const MaskedDocument document = masked_document(problem, row_begin, segment);
-    if (is_row) {
-      add_to_row(problem, document, slots, lists);
-    } else {
-      add_to_column(problem, document, slots, lists);
+// The bounds of those queries of a document that a row of blocks holds.
+BRIMFUL_HD inline void write_bounds(const QueryBounds& bounds, const MaskedDocument& document,
+                                    Span queries, std::int64_t row_begin, int lane, int lanes) {
+  const Span seen = overlap({document.begin, document.end}, queries);
+  for (std::int64_t query = seen.begin + lane; query < seen.end; query += lanes) {
+    if (bounds.begin != nullptr) {
+      bounds.begin[row_begin + query] = static_cast<std::int32_t>(document.begin);
+    }
+    if (bounds.prefix_end != nullptr) {
+      bounds.prefix_end[row_begin + query] = static_cast<std::int32_t>(document.prefix_end);
     }
   }
-  lists.finish(out, at, room);
 }
 
 // A block of threads a row and a column of blocks, of every row of the batch: all rows first. The
@@ -220,6 +217,7 @@ struct BlockMaskKernel {
   BlockMaskProblem problem;
   BlockLists kv;
   BlockLists q;
+  QueryBounds bounds;
   int rounds = 0;  // rounds_to_find(problem.segments, kThreads)
 
   Grid grid() const {
@@ -232,18 +230,33 @@ struct BlockMaskKernel {
     const std::int64_t all_rows = problem.rows * problem.q_blocks();
     const bool is_row = block < all_rows;
     const std::int64_t blocks = is_row ? problem.q_blocks() : problem.kv_blocks();
-    const std::int64_t at = is_row ? block : block - all_rows;
-    const std::int64_t row = at / blocks;
-    const std::int64_t number = at - row * blocks;
+    const std::int64_t size = is_row ? problem.block_q : problem.block_kv;
+    const std::int64_t list = is_row ? block : block - all_rows;
+    const std::int64_t row = list / blocks;
+    const std::int64_t row_begin = row * problem.length;
+    const std::int64_t begin = (list - row * blocks) * size;
+    const Span slots{begin, smaller(begin + size, problem.length)};
     const SegmentRange all{0, static_cast<std::int32_t>(problem.segments)};
     const SegmentRange range = phase == 0 ? all : shared.range[phase % 2];
     if (phase < rounds) {
-      const std::int64_t slot =
-          row * problem.length + number * (is_row ? problem.block_q : problem.block_kv);
-      narrow(problem.cu_seqlens, slot, thread, kThreads, range, &shared.range[(phase + 1) % 2]);
+      narrow(problem.cu_seqlens, row_begin + begin, thread, kThreads, range,
+             &shared.range[(phase + 1) % 2]);
       return;
     }
-    write_blocks(problem, is_row, row, number, range.begin, thread, kThreads, is_row ? kv : q);
+    const BlockLists& out = is_row ? kv : q;
+    const std::int64_t room = is_row ? problem.kv_blocks() : problem.q_blocks();
+    LaneLists lists(out, list, room, thread, kThreads);
+    for (std::int64_t i = range.begin;
+         i < problem.segments && problem.cu_seqlens[i] < row_begin + slots.end; ++i) {
+      const MaskedDocument document = masked_document(problem, row_begin, i);
+      if (is_row) {
+        add_to_row(problem, document, slots, lists);
+        write_bounds(bounds, document, slots, row_begin, thread, kThreads);
+      } else {
+        add_to_column(problem, document, slots, lists);
+      }
+    }
+    lists.finish(out, list, room);
   }
 };
 

@@ -14,7 +14,7 @@ namespace brimful::device {
 // memory that is pointed to is looked at, for it may be a device's.
 ExpandKernel make_expand(const Parcel& parcel, const ContextParallel& cp, const Expanded& out);
 BlockMaskKernel make_block_mask(const BlockMaskProblem& problem, const BlockLists& kv,
-                                const BlockLists& q);
+                                const BlockLists& q, const QueryBounds& bounds);
 MoveKernel make_move(const ItemMove& move);
 
 // A cudaStream_t and the number of the device that it belongs to.

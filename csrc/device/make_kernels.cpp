@@ -69,7 +69,7 @@ ExpandKernel make_expand(const Parcel& parcel, const ContextParallel& cp, const 
 }
 
 BlockMaskKernel make_block_mask(const BlockMaskProblem& problem, const BlockLists& kv,
-                                const BlockLists& q) {
+                                const BlockLists& q, const QueryBounds& bounds) {
   if (problem.rows < 0 || problem.length < 0 ||
       (problem.length > 0 && problem.rows > kMostSlots / problem.length)) {
     refuse("a block mask covers " + std::to_string(problem.rows) + " rows of " +
@@ -86,7 +86,7 @@ BlockMaskKernel make_block_mask(const BlockMaskProblem& problem, const BlockList
   if (problem.window < 0) {
     refuse("window is " + std::to_string(problem.window) + "; it counts keys");
   }
-  const BlockMaskKernel kernel{problem, kv, q,
+  const BlockMaskKernel kernel{problem, kv, q, bounds,
                                rounds_to_find(problem.segments, BlockMaskKernel::kThreads)};
   check_grid(kernel.grid());
   return kernel;

@@ -752,7 +752,7 @@ def make_block_mask(
     length: typing.SupportsInt | typing.SupportsIndex,
     block_q: typing.SupportsInt | typing.SupportsIndex,
     block_kv: typing.SupportsInt | typing.SupportsIndex,
-    lists: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
+    out: collections.abc.Mapping[str, typing.SupportsInt | typing.SupportsIndex],
     window: typing.SupportsInt | typing.SupportsIndex = 0,
     prefix_lengths: typing.SupportsInt | typing.SupportsIndex = 0,
 ) -> BlockMaskKernel: ...

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from brimful import _core
+from brimful import _core, kernels
 from brimful._core import PlanError
 
 
@@ -82,17 +82,9 @@ def _move(where: DeviceRuns, rows: torch.Tensor, tokens: torch.Tensor, fill: byt
         tokens=tokens.data_ptr(),
         fill=fill,
     )
-    launch(kernel, rows.device)
+    kernels.launch(kernel, rows.device)
 
 
 def _plain(tensor: torch.Tensor) -> torch.Tensor:
     """The same values as they lie in memory one after the other; itself where they do."""
     return tensor.detach().resolve_conj().resolve_neg().contiguous()
-
-
-def launch(
-    kernel: _core.ExpandKernel | _core.BlockMaskKernel | _core.MoveKernel, device: torch.device
-) -> None:
-    """Enqueues a kernel on the current stream of the device."""
-    stream = torch.cuda.current_stream(device)
-    kernel.launch(stream.device_index, stream.cuda_stream)

@@ -95,7 +95,7 @@ void block_mask_far() {
   };
   const BlockLists kv = lists();
   const BlockLists q = lists();
-  const BlockMaskKernel kernel = make_block_mask(problem, kv, q);
+  const BlockMaskKernel kernel = make_block_mask(problem, kv, q, {});
   run_block_on_host(kernel, kBlocks - 1, TurnOrder::kForward, 0xA5);  // the last row
   run_last_blocks(kernel, 2);
   expect("blocks of the last row", kv.num_blocks[kBlocks - 1], 2);
