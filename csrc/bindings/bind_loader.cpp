@@ -39,6 +39,19 @@ py::tuple columns_of(const Delivered& batch, const Layout& layout) {
   return columns;
 }
 
+// Where the slot lies in memory that Python supplied, its rows and the slots of one: Python makes
+// the columns, out of the object that the memory is of.
+py::tuple place_of(const Delivered& batch) {
+  return py::make_tuple(reinterpret_cast<std::uintptr_t>(batch.slot.get()), batch.meta.rows,
+                        batch.meta.columns);
+}
+
+// The caller keeps the memory until the batch that lies there is delivered, or the stream closed.
+void supply(Stream& stream, py::array_t<std::uint8_t, py::array::c_style>& block) {
+  auto* bytes = reinterpret_cast<std::byte*>(block.mutable_data());
+  stream.supply({bytes, static_cast<std::size_t>(block.size())});
+}
+
 py::object next(Stream& stream) {
   std::optional<Delivered> batch;
   {
@@ -49,7 +62,9 @@ py::object next(Stream& stream) {
   }
   if (!batch) return py::none();
   BatchMeta& meta = batch->meta;
-  return py::make_tuple(columns_of(*batch, stream.layout()), to_array(std::move(meta.cu_seqlens)),
+  const py::tuple columns =
+      stream.supplied() ? place_of(*batch) : columns_of(*batch, stream.layout());
+  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
                         to_array(std::move(meta.lengths)), to_array(std::move(meta.documents)),
                         to_array(std::move(meta.starts)), meta.max_seqlen, meta.num_tokens,
                         meta.num_items, batch->spec.num_items_step,
@@ -96,9 +111,11 @@ ReadConfig read_config(const std::string& io,
 }
 
 PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
-                               std::optional<std::int64_t> max_slots, double timeout) {
+                               std::optional<std::int64_t> max_slots, double timeout,
+                               bool supplied) {
   return {num_workers, depth, max_slots,
-          std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9))};
+          std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9)),
+          supplied ? Ring::Memory::kSupplied : Ring::Memory::kOwn};
 }
 
 // The columns of exposure: int64 [sources], by name.
@@ -199,7 +216,7 @@ void bind_loader(py::module_& m) {
       .def(py::init(&read_config), py::kw_only(), py::arg("io"), py::arg("checks"));
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
       .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
-           py::arg("max_slots"), py::arg("timeout"));
+           py::arg("max_slots"), py::arg("timeout"), py::arg("supplied"));
   py::class_<PrefetchCounters>(m, "PrefetchCounters")
       .def_readonly("stall_seconds", &PrefetchCounters::stall_seconds)
       .def_readonly("first_batch_seconds", &PrefetchCounters::first_batch_seconds)
@@ -230,6 +247,8 @@ void bind_loader(py::module_& m) {
            py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
            py::arg("read"), py::arg("prefetch"), py::arg("ledger"), py::arg("skip"),
            py::arg("steps_before"), py::call_guard<ReleasedGil>())
+      .def_property_readonly("blocks_wanted", &Stream::blocks_wanted)
+      .def("supply", &supply, py::arg("block").noconvert())
       .def("next", &next)
       .def("close", &Stream::close, py::call_guard<ReleasedGil>())
       .def_property_readonly("epoch", &Stream::epoch)

@@ -92,7 +92,7 @@ struct Prefetcher::Impl {
   Impl(std::shared_ptr<Producer> made_by, PrefetchConfig given)
       : producer(std::move(made_by)),
         config(checked(given)),
-        ring(producer->slot_bytes(), config.depth, config.max_slots),
+        ring(producer->slot_bytes(), config.depth, config.max_slots, config.memory),
         sequencer(config.depth),
         times(static_cast<std::size_t>(std::max(1, config.num_workers))) {}
   ~Impl() { close(); }
@@ -309,6 +309,12 @@ Prefetcher::~Prefetcher() {
   // them held, is to wait for ever. So the child leaves everything as it is, memory included.
   if (impl_->forked()) static_cast<void>(impl_.release());
 }
+
+std::int64_t Prefetcher::blocks_wanted() const {
+  return impl_->forked() ? 0 : impl_->ring.blocks_wanted();
+}
+
+void Prefetcher::supply(std::byte* block) { impl_->ring.supply(block); }
 
 bool Prefetcher::ready() const { return impl_->sequencer.settled(); }
 

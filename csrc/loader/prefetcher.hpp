@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "batch/layout.hpp"
+#include "loader/ring.hpp"
 #include "loader/sequencer.hpp"
 #include "loader/telemetry.hpp"
 #include "plan/dealer.hpp"
@@ -41,6 +42,7 @@ struct PrefetchConfig {
   std::int64_t depth = 4;                                // batches ready ahead
   std::optional<std::int64_t> max_slots = std::nullopt;  // null: as many as it takes
   std::chrono::nanoseconds timeout{0};                   // of next(), which needs workers; 0: none
+  Ring::Memory memory = Ring::Memory::kOwn;
 };
 
 // Seconds, and counts, since construction.
@@ -64,6 +66,10 @@ class Prefetcher {
 
   // While next() is blocked it calls `on_idle`, if there is one, about this often.
   static constexpr std::chrono::milliseconds kIdleSlice{50};
+
+  // As the ring's, for Ring::Memory::kSupplied; before every next(), by the consumer.
+  std::int64_t blocks_wanted() const;
+  void supply(std::byte* block);
 
   // Whether next() would return, or throw, at once.
   bool ready() const;

@@ -35,41 +35,46 @@ struct FreeMemory {
   }
 };
 
-using Memory = std::unique_ptr<std::byte, FreeMemory>;
+using OwnMemory = std::unique_ptr<std::byte, FreeMemory>;
 
 [[noreturn]] void throw_too_large(std::size_t bytes) {
   throw Error("a batch of " + std::to_string(bytes) +
               " bytes cannot be allocated; lower batch_size or seq_len, or ask for fewer fields");
 }
 
-Memory allocate(std::size_t bytes) {
+OwnMemory allocate(std::size_t bytes) {
   if (bytes < kHugePage) {
     void* memory =
         ::operator new(std::max(bytes, kAlignment), std::align_val_t{kAlignment}, std::nothrow);
     if (memory == nullptr) throw_too_large(bytes);
-    return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
+    return OwnMemory(static_cast<std::byte*>(memory), FreeMemory{bytes});
   }
   void* memory =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, /*fd=*/-1, 0);
   if (memory == MAP_FAILED) throw_too_large(bytes);
   madvise(memory, bytes, MADV_HUGEPAGE);  // a wish: kernels without huge pages refuse, harmlessly
-  return Memory(static_cast<std::byte*>(memory), FreeMemory{bytes});
+  return OwnMemory(static_cast<std::byte*>(memory), FreeMemory{bytes});
 }
 
 struct Slot {
-  Memory memory;
+  OwnMemory memory;  // null where blocks are supplied
+  std::byte* block = nullptr;
   bool ahead = false;
 };
 
 }  // namespace
 
 struct Ring::State {
-  State(std::size_t bytes, std::int64_t max_ahead, std::optional<std::int64_t> limit)
-      : slot_bytes(bytes), depth(max_ahead), max_slots(limit) {}
+  State(std::size_t bytes, std::int64_t max_ahead, std::optional<std::int64_t> limit, Memory memory)
+      : slot_bytes(bytes),
+        depth(max_ahead),
+        max_slots(limit),
+        supplied(memory == Memory::kSupplied) {}
 
   const std::size_t slot_bytes;
   const std::int64_t depth;
   const std::optional<std::int64_t> max_slots;
+  const bool supplied;
   const Home home;
 
   // Readable without the lock, which nobody may be there to release in a forked child.
@@ -81,6 +86,7 @@ struct Ring::State {
   std::condition_variable room;
   std::deque<Slot> slots;   // a deque: slots never move
   std::vector<Slot*> free;  // the last one returned is lent first, while the caches know it
+  std::vector<Slot*> used;  // their blocks belong to the supplier again
   std::int64_t ahead = 0;
   bool closed = false;
 
@@ -93,22 +99,33 @@ struct Ring::State {
     if (worthwhile) room.notify_one();
   }
 
-  void add_slot() {
+  void add_slot(OwnMemory memory, std::byte* block) {
     // So that a slot's return needs no memory; doubled, for a ring that grows may grow often.
-    if (free.capacity() <= slots.size()) free.reserve(2 * slots.size() + 1);
-    slots.push_back(Slot{allocate(slot_bytes)});
+    std::vector<Slot*>& returned = supplied ? used : free;
+    if (returned.capacity() <= slots.size()) returned.reserve(2 * slots.size() + 1);
+    slots.push_back(Slot{std::move(memory), block});
     free.push_back(&slots.back());
     ++size;
   }
 
+  void add_own_slot() {
+    OwnMemory memory = allocate(slot_bytes);
+    std::byte* block = memory.get();
+    add_slot(std::move(memory), block);
+  }
+
   void give_back(Slot& slot) noexcept {
     if (home.left()) return;
-    Memory unneeded;  // released after the lock
+    OwnMemory unneeded;  // released after the lock
     std::unique_lock lock(mutex);
     --in_use;
     if (std::exchange(slot.ahead, false)) --ahead;
     if (closed) {
       unneeded = std::move(slot.memory);
+      return;
+    }
+    if (supplied) {
+      used.push_back(&slot);
       return;
     }
     free.push_back(&slot);
@@ -123,10 +140,32 @@ struct Ring::Return {
   void operator()(std::byte*) const noexcept { state->give_back(*slot); }
 };
 
-Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots)
-    : state_(std::make_shared<State>(slot_bytes, depth, max_slots)) {
+Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots,
+           Memory memory)
+    : state_(std::make_shared<State>(slot_bytes, depth, max_slots, memory)) {
+  if (memory == Memory::kSupplied) return;
   const std::int64_t initial = std::min(depth + 1, max_slots.value_or(depth + 1));
-  while (state_->size < initial) state_->add_slot();
+  while (state_->size < initial) state_->add_own_slot();
+}
+
+std::int64_t Ring::blocks_wanted() const {
+  const std::lock_guard lock(state_->mutex);
+  if (!state_->supplied || state_->closed) return 0;
+  const auto free = static_cast<std::int64_t>(state_->free.size());
+  return std::max<std::int64_t>(0, state_->depth + 1 - free - state_->ahead);
+}
+
+void Ring::supply(std::byte* block) {
+  if (!state_->supplied) throw Error("a block was supplied to a ring that has memory of its own");
+  std::unique_lock lock(state_->mutex);
+  if (state_->used.empty()) {
+    state_->add_slot(nullptr, block);
+  } else {
+    state_->used.back()->block = block;
+    state_->free.push_back(state_->used.back());
+    state_->used.pop_back();
+  }
+  state_->wake(lock);
 }
 
 bool Ring::has_room() const {
@@ -150,7 +189,7 @@ Lease Ring::lease(TimeSum& waited) {
     ++state_->in_use;
   }
   // Outside the lock: if this throws, the slot goes back through Return.
-  return Lease(slot->memory.get(), Return{state_, slot});
+  return Lease(slot->block, Return{state_, slot});
 }
 
 void Ring::hand_over(const Lease& slot) {
@@ -163,6 +202,9 @@ void Ring::hand_over(const Lease& slot) {
 void Ring::grow_if_all_held() {
   std::unique_lock lock(state_->mutex);
   if (state_->closed || !state_->free.empty() || state_->ahead > 0) return;
+  if (state_->supplied) {
+    throw Error("no block was supplied for the next batch; supply blocks_wanted() of them first");
+  }
   if (state_->max_slots && state_->size >= *state_->max_slots) {
     throw RingExhausted(
         "every slot of the ring (max_slots = " + std::to_string(*state_->max_slots) +
@@ -170,7 +212,7 @@ void Ring::grow_if_all_held() {
         "next one into; let go of earlier batches, keep copies of the tensors "
         "(.clone()) instead of the batches, or raise max_slots");
   }
-  state_->add_slot();
+  state_->add_own_slot();
   ++state_->grown;
   state_->wake(lock);
 }

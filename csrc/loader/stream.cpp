@@ -1,8 +1,10 @@
 #include "loader/stream.hpp"
 
+#include <string>
 #include <utility>
 
 #include "batch/fill.hpp"
+#include "core/error.hpp"
 #include "loader/read_ahead.hpp"
 
 namespace brimful {
@@ -49,6 +51,7 @@ Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometr
                                      std::move(read), std::move(skip), steps_before)),
       ledger_(std::move(ledger)),
       cursor_(cursor),
+      supplied_(prefetch.memory == Ring::Memory::kSupplied),
       prefetcher_(maker_, prefetch) {}
 
 namespace {
@@ -80,6 +83,14 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
     ledger_->add_end(maker_->end());
   }
   return batch;
+}
+
+void Stream::supply(std::span<std::byte> block) {
+  if (block.size() < layout().slot_bytes()) {
+    throw PlanError("a block of " + std::to_string(block.size()) + " bytes was supplied; a batch " +
+                    "takes " + std::to_string(layout().slot_bytes()));
+  }
+  prefetcher_.supply(block.data());
 }
 
 const Layout& Stream::layout() const { return maker_->layout(); }

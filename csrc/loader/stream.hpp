@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include "batch/layout.hpp"
 #include "corpus/token_reader.hpp"
@@ -24,6 +25,13 @@ class Stream {
   Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
          ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
          StepSet skip = {}, std::int64_t steps_before = 0);
+
+  // Whether batches lie in memory that supply() brings.
+  bool supplied() const { return supplied_; }
+  // As Prefetcher's.
+  std::int64_t blocks_wanted() const { return prefetcher_.blocks_wanted(); }
+  // Throws PlanError for a block that is too small.
+  void supply(std::span<std::byte> block);
 
   // Whether next() has an answer at once.
   bool ready() const { return prefetcher_.ready(); }
@@ -48,6 +56,7 @@ class Stream {
   mutable std::mutex cursor_mutex_;
   Cursor cursor_;
   bool finished_ = false;
+  bool supplied_;
   Prefetcher prefetcher_;  // last: its threads use what stands above
 };
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import atexit
-import functools
 import threading
-import warnings
 import weakref
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from brimful import _core
 from brimful._core import BrimfulError
 from brimful.batch import Batch
+from brimful.pinned import PinnedBlocks
+from brimful.torch_module import torch_if_installed
 
 if TYPE_CHECKING:
     from brimful.loader import DataLoader
@@ -25,6 +25,7 @@ class LoaderIterator:
         self._stream: _core.Stream | None = stream
         self._steps = loader._steps
         self._fields = loader.config.fields
+        self.blocks = PinnedBlocks(loader._layout, self._fields) if loader._pin else None
         torch = torch_if_installed()
         # Over the same memory; the arrays themselves where torch is not installed.
         self._to_tensor = None if torch is None else torch.from_numpy
@@ -39,6 +40,9 @@ class LoaderIterator:
         stream = self._stream
         if stream is None:
             raise StopIteration
+        blocks = self.blocks
+        if blocks is not None:
+            blocks.supply(stream)
         try:
             filled = stream.next()
         except BrimfulError:
@@ -57,10 +61,13 @@ class LoaderIterator:
             self._loader._quarantine.warn_once(self._steps)
         cu_seqlens_host = cu_seqlens
         if self._to_tensor is not None:
-            columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)
+            if blocks is None:
+                columns = map(self._to_tensor, columns)
+            else:
+                columns, cu_seqlens = blocks.take(*columns), blocks.pin(cu_seqlens)
         config = self._loader.config
-        batch = Batch(
+        return Batch(
             dict(zip(self._fields, columns, strict=True)),
             cu_seqlens=cu_seqlens,
             cu_seqlens_host=cu_seqlens_host,
@@ -80,7 +87,6 @@ class LoaderIterator:
             cp_size=config.cp_size,
             cp_rank=config.cp_rank or 0,
         )
-        return batch.pin_memory() if self._loader._pin else batch
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an iterator cannot be pickled or copied: ask its loader for another one")
@@ -91,6 +97,7 @@ class LoaderIterator:
         if stream is not None:
             self._loader._retire(stream)
             self._stream = None
+            self.blocks = None
 
     def _stop_if_daemon(self) -> None:
         """While the interpreter ends, a daemon thread gets no batch, and no error to print either.
@@ -117,25 +124,3 @@ def _close_all() -> None:
     _exiting.set()
     for iterator in list(_running):
         iterator.close()
-
-
-@functools.cache
-def torch_if_installed() -> Any:
-    """The module torch, or None where it is not installed."""
-    try:
-        import torch
-    except ModuleNotFoundError:
-        return None
-    return torch
-
-
-def can_pin() -> bool:
-    """Whether torch can give page-locked memory; says so as torch does where it cannot."""
-    torch = torch_if_installed()
-    if torch is not None and torch.accelerator.is_available():
-        return True
-    warnings.warn(
-        "pin_memory=True but torch has no accelerator here; batches stay in pageable memory",
-        stacklevel=3,
-    )
-    return False

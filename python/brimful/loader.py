@@ -14,10 +14,11 @@ from brimful._core import PlanError
 from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
-from brimful.iteration import LoaderIterator, can_pin, torch_if_installed
+from brimful.iteration import LoaderIterator
 from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
 from brimful.opening import open
+from brimful.pinned import PinnedBlocks, can_pin
 from brimful.place import Place
 from brimful.quarantine import BadDocument, Quarantine
 from brimful.records import BatchRecord, records
@@ -26,6 +27,7 @@ from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
 from brimful.steps import StepDocuments, documents_of
 from brimful.telemetry import Stats, gather
 from brimful.times import Times
+from brimful.torch_module import torch_if_installed
 from brimful.wording import counted
 
 
@@ -123,12 +125,13 @@ class DataLoader:
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
         self._read = native.make_read(self.corpus, config)
-        self._prefetch = native.make_prefetch(config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._pin = config.pin_memory and can_pin()
+        self._prefetch = native.make_prefetch(config, supplied=self._pin)
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_times = Times()
-        self._live: list[_core.Stream] = []
+        # With what their threads write to, which must not go before them.
+        self._live: dict[_core.Stream, PinnedBlocks | None] = {}
         self._place = Place()
         self._steps = native.make_steps(self._plan, self._geometry)
         self._skip = native.make_skip(config)
@@ -170,7 +173,7 @@ class DataLoader:
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
         iterator = LoaderIterator(self, stream)
         self._pid = os.getpid()
-        self._live.append(stream)
+        self._live[stream] = iterator.blocks
         if stream.epoch > begin.epoch:
             self._steps.learn_count(begin.epoch, stream.passed_steps)
         self._place.begin(stream, begin)
@@ -180,8 +183,8 @@ class DataLoader:
         """Ends a stream's threads and keeps what it counted."""
         stream.close()  # first, and again if need be: whatever interrupts this, threads end
         try:
-            self._live.remove(stream)
-        except ValueError:  # somebody was faster, perhaps in another thread
+            del self._live[stream]
+        except KeyError:  # somebody was faster, perhaps in another thread
             return
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
             self._retired_times = self._retired_times.plus(stream.counters)
@@ -352,7 +355,7 @@ class DataLoader:
     def stats(self, *, lap: bool = False) -> Stats:
         """Counts and times of this rank since construction; with `lap=True` since the last lap."""
         times = self._retired_times
-        for stream in self._live:
+        for stream in list(self._live):
             times = times.plus(stream.counters)
         stats = gather(self._ledger.counts(), times, self.corpus)
         if not lap:

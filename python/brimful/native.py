@@ -81,11 +81,12 @@ def make_read(corpus: Corpus, config: LoaderConfig) -> _core.ReadConfig:
     return _core.ReadConfig(io=config.io, checks=checks)
 
 
-def make_prefetch(config: LoaderConfig) -> _core.PrefetchConfig:
-    """The threads and the memory they fill."""
+def make_prefetch(config: LoaderConfig, *, supplied: bool) -> _core.PrefetchConfig:
+    """The threads and the memory they fill: brimful's own, or blocks that it is supplied with."""
     return _core.PrefetchConfig(
         num_workers=config.num_workers,
         depth=config.depth,
         max_slots=config.max_slots,
         timeout=float(config.timeout),
+        supplied=supplied,
     )
