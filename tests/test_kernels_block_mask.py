@@ -21,7 +21,7 @@ DOCUMENTS = [0, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 30, 63]
 
 @dataclass(frozen=True)
 class Problem:
-    rows: list[list[int]]  # lengths of the documents of each row
+    rows: Any  # lengths of the documents of each row
     blocks: tuple[int, int]
     window: int = 0
     prefixes: list[list[int]] | None = None
@@ -155,6 +155,27 @@ def test_sizes_that_people_use(
     prefixes = None if prefix is None else [[min(prefix, n) for n in lengths]]
     problem = Problem([lengths], blocks, window, prefixes)
     check(problem, build(problem, place()))
+
+
+@pytest.mark.parametrize("window", [None, 4096])
+@pytest.mark.parametrize("rows", [1, 4])
+@on_every_place
+def test_equals_the_host_s_builder_at_full_size(
+    place: type[Host], rows: int, window: int | None
+) -> None:
+    random = np.random.default_rng(5)
+    lengths = [random.multinomial(2**15, random.dirichlet(np.ones(75))) for _ in range(4)]
+    flat = np.concatenate(lengths)
+    problem = Problem(lengths if rows > 1 else [flat], (128, 128), window or 0)
+    found = build(problem, place())
+    cu = np.concatenate([[0], np.cumsum(flat)])
+    want = bf.masks.block_mask_arrays(cu, window=window, rows=rows)._asdict()
+    for side in ("kv", "full_kv", "q", "full_q"):
+        counts, numbers = found[f"{side}_num_blocks"], found[f"{side}_indices"]
+        assert np.array_equal(counts, want[f"{side}_num_blocks"])
+        used = np.arange(numbers.shape[-1]) < counts[..., None]
+        assert np.array_equal(numbers[used], want[f"{side}_indices"][used])
+        assert not numbers[~used].any()
 
 
 @on_every_place

@@ -12,14 +12,10 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _core
-from parcels import DTYPES, IGNORE, PAD, Parcel, check, expand, expected
+from parcels import DTYPES, IGNORE, Parcel, check, expand, expected
 from places import PLACES, Host
-from truth import corpus_of
 
 WIDTHS = (np.uint16, np.uint32, np.int64)
-COLUMNS = ("input_ids", "labels", "shift_labels", "position_ids", "document_ids", "loss_weights")
-LENGTHS = [1, 2, 3, 40, 700, 5, 64, 1, 1, 130, 2000, 17, 512, 511, 513, 9, 33, 4, 250, 61] * 3
-
 on_every_place = pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
 
 
@@ -56,71 +52,6 @@ def parcels(draw: st.DrawFn, multiple: int = 1, rows: int = 1) -> Parcel:
         next_tokens=carried if draw(st.booleans()) else None,
         labelled=random.random(cu[-1]) < 0.7 if draw(st.booleans()) else None,
     )
-
-
-def of_batch(
-    batch: bf.Batch, dtype: Any, *, continued: bool = False, masked: bool = True
-) -> Parcel:
-    """The parcel that a filled batch would have travelled as."""
-    cu = np.asarray(batch.cu_seqlens)
-    flat = {name: np.asarray(column).reshape(-1) for name, column in batch.items()}
-    return Parcel(
-        cu_seqlens=cu,
-        lengths=np.diff(cu),
-        document_ids=flat["document_ids"][cu[:-1]],
-        tokens=flat["input_ids"].astype(dtype),
-        row=np.asarray(batch["input_ids"]).shape[1],
-        first_positions=batch.starts if continued else None,
-        labelled=flat["labels"] != IGNORE if masked else None,
-    )
-
-
-@pytest.mark.parametrize("dtype", WIDTHS, ids=lambda dtype: dtype.__name__)
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"layout": "rows"},
-        {"layout": "varlen"},
-        {"layout": "varlen", "tail": "keep"},
-        {"layout": "rows", "positions": "continue"},
-        {"layout": "rows", "packing": "pad"},
-        {"layout": "rows", "vocab_size": 47000},  # some documents are bad and put aside
-    ],
-    ids=str,
-)
-@pytest.mark.filterwarnings("ignore:a bad document was put aside")
-@on_every_place
-def test_equals_what_the_loader_fills(place: type[Host], how: dict[str, Any], dtype: Any) -> None:
-    corpus = corpus_of(LENGTHS, stride=800)
-    loader = bf.DataLoader(
-        corpus, batch_size=3, seq_len=512, fields=COLUMNS, pad_token_id=PAD, num_workers=0, **how
-    )
-    for batch in loader:
-        want = {name: np.asarray(column).reshape(-1) for name, column in batch.items()}
-        parcel = of_batch(batch, dtype, continued=how.get("positions") == "continue", masked=False)
-        check(expand(parcel, place(), columns=COLUMNS), want)
-
-
-@pytest.mark.parametrize("fields", [COLUMNS, ("input_ids", "shift_labels", "loss_weights")])
-@pytest.mark.filterwarnings("ignore:a bad document was put aside")
-@on_every_place
-def test_loss_masks_travel_as_bits(place: type[Host], fields: tuple[str, ...]) -> None:
-    random = np.random.default_rng(3)
-    documents = [random.integers(0, 999, n) for n in LENGTHS]
-    masks = [random.integers(0, 2, n).astype(bool) for n in LENGTHS]
-    corpus = bf.open(documents, loss_masks=masks)
-
-    def loader(fields: tuple[str, ...]) -> bf.DataLoader:
-        how: dict[str, Any] = {"batch_size": 2, "seq_len": 777, "pad_token_id": PAD}
-        return bf.DataLoader(corpus, fields=fields, num_workers=0, **how)
-
-    for batch, full in zip(loader(fields), loader(COLUMNS), strict=True):
-        want = {name: np.asarray(column).reshape(-1) for name, column in batch.items()}
-        weigh_shifted = "labels" not in fields
-        found = expand(
-            of_batch(full, np.uint16), place(), columns=fields, weigh_shifted=weigh_shifted
-        )
-        check(found, want)
 
 
 @given(parcels(), st.booleans())
