@@ -25,7 +25,8 @@ function(brimful_probe_nvcc problem)
 endfunction()
 
 # What needs no device is built everywhere.
-set(BRIMFUL_DEVICE_SOURCES csrc/device/make_kernels.cpp)
+set(BRIMFUL_DEVICE_SOURCES csrc/device/make_kernels.cpp csrc/device/fake_device.cpp
+  csrc/device/race_detector.cpp csrc/device/starvation.cpp)
 
 set(brimful_problem "BRIMFUL_CUDA is OFF")
 if(NOT BRIMFUL_CUDA STREQUAL "OFF")

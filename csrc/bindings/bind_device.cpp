@@ -1,6 +1,9 @@
 // brimful.device
+#include <memory>
+
 #include "bindings/bindings.hpp"
 #include "bindings/released_gil.hpp"
+#include "device/api.hpp"
 #include "device/device.hpp"
 
 namespace brimful {
@@ -9,6 +12,8 @@ namespace py = pybind11;
 void bind_device(py::module_& m) {
   m.def("device_available", &device::available, py::call_guard<ReleasedGil>());
   m.def("device_why_not", &device::why_not, py::call_guard<ReleasedGil>());
+  m.def("cuda_calls", &device::cuda_calls);
+  py::class_<device::DeviceApi, std::shared_ptr<device::DeviceApi>>(m, "DeviceApi");
 }
 
 }  // namespace brimful

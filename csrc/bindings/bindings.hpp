@@ -18,5 +18,6 @@ void bind_mix(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_kernels(pybind11::module_& m);
 void bind_masks(pybind11::module_& m);
+void bind_fake_device(pybind11::module_& m);
 
 }  // namespace brimful

@@ -16,4 +16,5 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   brimful::bind_device(m);
   brimful::bind_kernels(m);
   brimful::bind_masks(m);
+  brimful::bind_fake_device(m);
 }

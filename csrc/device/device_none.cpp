@@ -1,4 +1,6 @@
 // The device layer of a build without CUDA.
+#include "core/error.hpp"
+#include "device/api.hpp"
 #include "device/device.hpp"
 
 namespace brimful::device {
@@ -10,5 +12,9 @@ std::string why_not() {
          "it "
          "was built from source.";
 }
+
+DeviceApi& cuda() { throw DeviceError(why_not()); }
+
+std::int64_t cuda_calls() { return 0; }
 
 }  // namespace brimful::device
