@@ -81,3 +81,18 @@ def test_import_does_not_load_the_driver_and_asking_does(tmp_path: Path) -> None
     assert "libcuda" not in imported
     asked = searched("import brimful; brimful.device.why_not()", "ask")
     assert ("libcuda" in asked) == (NO_BACKEND not in bf.device.why_not())
+
+
+def test_c86_work_without_a_device_makes_no_cuda_call() -> None:
+    code = """
+import numpy as np, brimful as bf
+from brimful import _core
+loader = bf.DataLoader(bf.open([np.arange(50)] * 40), seq_len=64, num_workers=2)
+assert sum(batch.num_tokens for batch in loader) == 2000
+before = _core.cuda_calls()
+bf.device.why_not()
+print(before, _core.cuda_calls())
+"""
+    before, asked = map(int, run(code).split())
+    assert before == 0
+    assert (asked > 0) == (NO_BACKEND not in bf.device.why_not())

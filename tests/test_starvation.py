@@ -168,8 +168,8 @@ def test_each_course_leaves_out_its_first_batch_and_the_time_before():
 class Run:
     """A training run of STEPS steps; times in ms, functions of the step and a random generator.
 
-    The host launches a step as KERNELS kernels and is at most one step ahead of the device. A loader
-    makes a batch after the other, at most `depth` of them ahead of the loop.
+    The host launches a step as KERNELS kernels and is at most one step ahead of the device. A
+    loader makes a batch after the other, at most `depth` of them ahead of the loop.
     """
 
     load: Callable[[int, np.random.Generator], float]
