@@ -5,8 +5,10 @@ import signal
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
+import brimful as bf
 from programs import check_quiet, run, source
 
 
@@ -69,6 +71,19 @@ def test_after_an_interrupt_the_iterator_and_the_state_agree_on_the_place(num_wo
         """
     )
     check_quiet(done)
+
+
+def test_counting_the_batches_of_a_long_epoch_can_be_interrupted():
+    loader = bf.DataLoader(bf.open(np.zeros((400_000, 4), np.int32)), seq_len=4, window=4)
+    previous = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            len(loader)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, previous)
+    assert len(loader) == 400_000
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

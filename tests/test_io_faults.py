@@ -207,6 +207,71 @@ def test_c59_content_that_was_replaced_is_an_error(tmp_path, io):
         list(loader)
 
 
+@pytest.mark.parametrize("io", IOS)
+@pytest.mark.parametrize("workers", [0, 2])
+def test_c59_an_epoch_that_read_a_file_while_it_was_written_to_has_no_end(tmp_path, io, workers):
+    """Small batches come faster than files are looked at; what was missed is found at the end."""
+    path = shards(tmp_path / "a", [30] * 4)
+    loader = bf.DataLoader(tmp_path / "a", seq_len=30, io=io, num_workers=workers)
+    iterator = iter(loader)
+    for _ in range(3):
+        next(iterator)
+    path.write_bytes(np.full(30 * 4, 70_000).tobytes())
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(bf.ReadError, match=path.name):
+        list(iterator)
+    with pytest.raises(bf.ReadError, match=path.name):
+        next(iterator)
+    state = loader.state_dict()
+    assert state["cursor"]["epoch"] == 0
+    loader.load_state_dict(state)  # the file as it is now
+    assert len(list(loader)) in (1, 4)
+
+
+def test_c59_what_was_cut_and_grew_again_is_an_error_in_reads_too(tmp_path):
+    path = shards(tmp_path / "a", [30] * 400)
+    loader = bf.DataLoader(tmp_path / "a", seq_len=30, io="pread", num_workers=0)
+    iterator = iter(loader)
+    for _ in range(5):
+        check(next(iterator), loader)
+    size = path.stat().st_size
+    os.truncate(path, 0)
+    os.truncate(path, size)
+    with pytest.raises(bf.ReadError, match="was written to"):
+        next(iterator)
+
+
+def test_c59_a_state_can_be_saved_while_an_index_is_broken(tmp_path):
+    shards(tmp_path / "a", [30] * 100)
+    index = tmp_path / "a/shard-00000.idx"
+    content = index.read_bytes()
+    wanted = list(bf.DataLoader(tmp_path / "a", seq_len=60))
+    loader = bf.DataLoader(tmp_path / "a", seq_len=60)
+    iterator = iter(loader)
+    found = [next(iterator) for _ in range(7)]
+    os.truncate(index, 20)
+    state = loader.state_dict()  # the first that anyone asks for
+    iterator.close()
+    with pytest.raises(bf.ReadError, match=index.name):
+        list(loader)
+    assert loader.state_dict()["fingerprint"] == state["fingerprint"]
+    index.write_bytes(content)
+    assert_same(found + list(resumed(loader, state)), wanted)
+
+
+def test_c59_a_loader_made_anew_takes_a_loss_mask_that_was_repaired(tmp_path):
+    shards(tmp_path / "a", [3000] * 9, masked=True)
+    path = tmp_path / "a/shard-00000.loss.bin"
+    content = path.read_bytes()
+    corpus = bf.open(tmp_path / "a")
+    os.truncate(path, 10)
+    restore_by_renaming(path, content)  # the corpus has the one that was cut
+    settings: dict[str, Any] = {"seq_len": 4000, "verify": "checksum"}
+    with pytest.raises(bf.ReadError, match=path.name):
+        bf.DataLoader(corpus, **settings)
+    assert [batch.num_tokens for batch in bf.DataLoader(corpus, **settings)] == [3000] * 9
+
+
 def test_c59_a_name_that_went_to_another_file_leaves_the_open_one_as_it_was(tmp_path):
     path = shards(tmp_path / "a", [30] * 100)
     wanted = list(bf.DataLoader(tmp_path / "a", seq_len=60))

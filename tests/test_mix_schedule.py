@@ -267,6 +267,18 @@ def test_positions_that_never_come_are_refused():
         plan_of(mixed({"a": [2] * 5, "b": []}, weights=[*schedule[:1], (9, {"a": 0, "b": 1})]))
 
 
+def test_epochs_that_nearly_never_end_are_refused():
+    """Under "drop" the heavy source delivers nothing, so its draws bring no tokens."""
+    weights = {"a": 1e9, "b": 1e-9}
+    lengths = {"a": [9], "b": [5] * 20}
+    for schedule in (weights, [(0, {"a": 1, "b": 1}), (40, weights)]):
+        corpus = mixed(lengths, weights=schedule, epoch_tokens=50)
+        with pytest.raises(bf.PlanError, match="an epoch would never end"):
+            plan_of(corpus, seq_len=8, overlong="drop")
+    capped = mixed(lengths, weights=weights, epoch_tokens=50, max_passes={"a": 3})
+    assert plan_of(capped, seq_len=8, overlong="drop").epoch_draws(0) == 13
+
+
 def test_error_looks_at_epochs_of_epoch_tokens():
     lengths = {"a": [2] * 10, "b": [2] * 90}
     short = mixed(lengths, weights=[1, 1], when_dry="error", epoch_tokens=36)

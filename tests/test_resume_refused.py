@@ -39,6 +39,32 @@ def test_c83_a_state_of_another_run_is_refused_with_the_differing_fields(change,
     assert all_pieces(other) == all_pieces(make(**{**base, **change}))
 
 
+@pytest.mark.filterwarnings("ignore:the state belongs")
+def test_a_fresh_start_by_force_counts_from_nothing():
+    state = saved(make([4] * 10, seq_len=8))
+    loader = make([4] * 10, seq_len=4)
+    list(loader)
+    loader.load_state_dict(state, force=True)
+    assert saved(loader)["all_ranks"] == saved(make([4] * 10, seq_len=4))["all_ranks"]
+    assert loader.stats().tokens == 40  # this rank's own, since it was made
+    list(loader)
+    assert loader.stats().exposure["corpus"]["tokens"] == loader.stats().all_ranks.tokens == 40
+    assert loader.stats().tokens == 80
+
+
+def test_what_an_iterator_from_before_delivers_is_none_of_the_loaded_run():
+    loader = make([4] * 10, seq_len=4, num_workers=0)
+    before = iter(loader)
+    next(before)
+    state = saved(loader)
+    next(before)
+    loader.load_state_dict(state)
+    list(before)  # its end too
+    assert saved(loader) == state
+    list(loader)
+    assert saved(loader)["all_ranks"]["tokens"] == 40
+
+
 def test_c83_a_state_that_was_never_used_is_pointed_out():
     loader = make([4] * 10)
     state = saved(loader)

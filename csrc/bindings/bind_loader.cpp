@@ -239,7 +239,8 @@ void bind_loader(py::module_& m) {
       .def("counts", &Ledger::counts)
       .def("records", &records)
       .def("bad_documents", &bad_documents, py::arg("corpus"), py::arg("first"))
-      .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"));
+      .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"))
+      .def("restart", &Ledger::restart);
 
   py::class_<Stream>(m, "Stream")
       .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, ReadConfig, PrefetchConfig,

@@ -79,8 +79,14 @@ void bind_steps(py::module_& m) {
       .def("begin", &Steps::begin, py::arg("step"), nogil)
       .def("pieces", &pieces, py::arg("step"));
 
-  m.def("count_batches", &count_batches, py::arg("plan"), py::arg("geometry"), py::arg("cursor"),
-        py::arg("skip"), py::arg("steps_before"), nogil);
+  m.def(
+      "count_batches",
+      [](const Plan& plan, const Geometry& geometry, const Cursor& cursor, const StepSet& skip,
+         std::int64_t steps_before) {
+        return count_batches(plan, geometry, cursor, skip, steps_before, raise_pending_signals);
+      },
+      py::arg("plan"), py::arg("geometry"), py::arg("cursor"), py::arg("skip"),
+      py::arg("steps_before"), nogil);
 }
 
 }  // namespace brimful

@@ -197,6 +197,12 @@ void Corpus::visit_files(const Visit& visit) const {
   }
 }
 
+void Corpus::check_open_files() const {
+  visit_files([](const TokenStore& store, SharedFile& file) {
+    if (&file != store.index_file.get() && file.stays_open()) file.check(0, 0);
+  });
+}
+
 bool Corpus::renew_files() const {
   bool renewed = false;
   visit_files([&](const TokenStore& store, SharedFile& file) {

@@ -158,6 +158,9 @@ class Corpus {
   // A 64-bit hash of the name, the number and the lengths of the documents of source s.
   std::uint64_t source_hash(int s) const;
 
+  // Throws ReadError where a file of tokens or loss masks that stays open is known to have been
+  // written to since it was opened. Those beyond the caps are compared whenever they are opened.
+  void check_open_files() const;
   // Takes repaired files in place of those that failed (SharedFile::renew) and says whether there
   // were any. Throws ReadError or FormatError where one is not repaired.
   bool renew_files() const;

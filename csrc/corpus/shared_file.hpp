@@ -57,6 +57,8 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   const std::byte* data() const { return data_.load(std::memory_order_acquire); }
   // All bytes, as long as a copy of the result lives.
   std::shared_ptr<const std::byte> map();
+  // Whether it has a descriptor or a mapping that is never closed to make room for others.
+  bool stays_open() const { return descriptor_ >= 0 || counts_as_mapped_; }
   // Copies bytes offset .. offset + count - 1, by a read and not through a mapping.
   void read(std::int64_t offset, std::int64_t count, void* out);
 

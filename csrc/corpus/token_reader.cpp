@@ -72,7 +72,7 @@ const std::uint8_t* TokenReader::loss_mask(const TokenStore& store, std::int64_t
 void TokenReader::copied(const TokenStore& store, std::int64_t first, std::int64_t count,
                          std::int64_t last_token) {
   // A cut within a token leaves its lower bytes.
-  if (config_.io == Io::kMmap && last_token >= 0 && last_token < 256) note(store, first, count);
+  if (last_token >= 0 && last_token < 256) note(store, first, count);
 }
 
 std::size_t TokenReader::checks_due() {

@@ -49,7 +49,8 @@ class TokenReader {
   std::chrono::nanoseconds read_time() const { return read_time_; }
 
   // Call when a piece has been copied. Behind the end of a file that was cut, the rest of the page
-  // reads as zeros and raises no signal, so a file whose last token may be such is to be looked at.
+  // reads as zeros and raises no signal, so a file whose last token may be such is to be looked at;
+  // so does what was cut and grew again, by a read too.
   void copied(const TokenStore& store, std::int64_t first, std::int64_t count,
               std::int64_t last_token);
   // Call when a batch has been copied: looks whether these files are what they were, and others of

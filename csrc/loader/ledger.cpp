@@ -22,10 +22,15 @@ Ledger::Ledger(int num_sources) {
   for (int s = 0; s < num_sources; ++s) counts_.exposure[static_cast<std::size_t>(s)].source = s;
 }
 
-void Ledger::add_batch(const BatchSpec& spec, const BatchMeta& meta) {
+std::int64_t Ledger::run() const {
+  const std::scoped_lock lock(mutex_);
+  return run_;
+}
+
+void Ledger::add_batch(const BatchSpec& spec, const BatchMeta& meta, std::int64_t run) {
   const std::scoped_lock lock(mutex_);
   counts_.batches += 1;
-  add(spec.delta);
+  add(spec.delta, run);
   counts_.rank.effective_tokens -= meta.lost_labels;
   for (const BadPiece& piece : meta.bad) {
     counts_.rank.tokens -= piece.tokens;
@@ -40,15 +45,16 @@ void Ledger::add_batch(const BatchSpec& spec, const BatchMeta& meta) {
   }
 }
 
-void Ledger::add_end(const Delta& delta) {
+void Ledger::add_end(const Delta& delta, std::int64_t run) {
   const std::scoped_lock lock(mutex_);
-  add(delta);
+  add(delta, run);
 }
 
-void Ledger::add(const Delta& delta) {
+void Ledger::add(const Delta& delta, std::int64_t run) {
   counts_.rank += delta.rank;
-  counts_.global += delta.global;
   counts_.evenness += delta.evenness;
+  if (run != run_) return;
+  counts_.global += delta.global;
   for (const SourceTally& tally : delta.exposure) {
     counts_.exposure[static_cast<std::size_t>(tally.source)] += tally;
   }
@@ -91,6 +97,14 @@ void Ledger::restore(const Tally& global, const std::vector<SourceTally>& exposu
   }
   counts_.global = less;
   counts_.exposure = std::move(by_source);
+  ++run_;
+}
+
+void Ledger::restart() {
+  const std::scoped_lock lock(mutex_);
+  counts_.global = {};
+  for (SourceTally& tally : counts_.exposure) tally = {.source = tally.source};
+  ++run_;
 }
 
 }  // namespace brimful

@@ -36,10 +36,12 @@ class Ledger {
  public:
   explicit Ledger(int num_sources);
 
-  // A batch was delivered.
-  void add_batch(const BatchSpec& spec, const BatchMeta& meta);
-  // What the end of an epoch adds.
-  void add_end(const Delta& delta);
+  // The number of the run that is counted; another one begins with each state that is loaded.
+  std::int64_t run() const;
+  // A batch of a run was delivered. One of an earlier run counts for this rank alone.
+  void add_batch(const BatchSpec& spec, const BatchMeta& meta, std::int64_t run);
+  // What the end of an epoch adds, likewise.
+  void add_end(const Delta& delta, std::int64_t run);
   Counts counts() const;
   Records& records() { return records_; }
   // In order of delivery, from number `first` on.
@@ -48,14 +50,17 @@ class Ledger {
   // This rank's are kept: they speak of this process. Throws StateError, and changes nothing, where
   // the counts do not fit the corpus or lack those losses.
   void restore(const Tally& global, const std::vector<SourceTally>& exposure, const Delta& ahead);
+  // Another run begins at step 0.
+  void restart();
 
   static constexpr std::size_t kMostBadDocuments = 1000;  // listed; more are counted
 
  private:
-  void add(const Delta& delta);
+  void add(const Delta& delta, std::int64_t run);
 
   mutable std::mutex mutex_;
   Counts counts_;
+  std::int64_t run_ = 0;
   std::vector<BadDocument> bad_documents_;
   Records records_;
 };

@@ -47,9 +47,11 @@ class Stream::Maker : public Producer {
 Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
                ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
                StepSet skip, std::int64_t steps_before)
-    : maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor,
+    : plan_(plan),
+      maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor,
                                      std::move(read), std::move(skip), steps_before)),
       ledger_(std::move(ledger)),
+      run_(ledger_->run()),
       cursor_(cursor),
       supplied_(prefetch.memory == Ring::Memory::kSupplied),
       prefetcher_(maker_, prefetch) {}
@@ -72,15 +74,16 @@ BatchRecord record_of(const Delivered& batch) {
 
 std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
   auto batch = prefetcher_.next(on_idle);
+  if (!batch) plan_->corpus().check_open_files();
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
-    ledger_->add_batch(batch->spec, batch->meta);
+    ledger_->add_batch(batch->spec, batch->meta, run_);
     ledger_->records().add(record_of(*batch));
   } else if (!finished_) {
     finished_ = true;
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};
-    ledger_->add_end(maker_->end());
+    ledger_->add_end(maker_->end(), run_);
   }
   return batch;
 }

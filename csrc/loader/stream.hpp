@@ -35,7 +35,8 @@ class Stream {
 
   // Whether next() has an answer at once.
   bool ready() const { return prefetcher_.ready(); }
-  // As Prefetcher::next().
+  // As Prefetcher::next(). The epoch ends with a look at the files, for between two looks some
+  // batches may have been filled from one that was written to: ReadError, and no end.
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
   void close() { prefetcher_.close(); }
 
@@ -51,8 +52,10 @@ class Stream {
 
  private:
   class Maker;
+  std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Maker> maker_;
   std::shared_ptr<Ledger> ledger_;
+  std::int64_t run_;  // of the ledger
   mutable std::mutex cursor_mutex_;
   Cursor cursor_;
   bool finished_ = false;

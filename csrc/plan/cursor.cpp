@@ -87,11 +87,13 @@ void check(const Plan& plan, const Cursor& c) {
 }
 
 std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor,
-                           const StepSet& skip, std::int64_t steps_before) {
+                           const StepSet& skip, std::int64_t steps_before,
+                           const std::function<void()>& on_window) {
   checked(geometry);
   check(plan, cursor);
   std::int64_t bins = -cursor.bin - cursor.step_bins;
   for (std::int64_t w = cursor.window; w < plan.num_windows(cursor.epoch); ++w) {
+    if (on_window) on_window();
     bins += plan.window(cursor.epoch, w).packing.num_bins();
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "plan/plan.hpp"
 #include "plan/step_order.hpp"
@@ -42,9 +43,11 @@ Geometry checked(const Geometry& geometry);
 void check(const Plan& plan, const Cursor& cursor);
 
 // Batches of any one rank from `cursor` to the end of its epoch, without those of skipped steps;
-// `steps_before` counts the steps of the epochs before. Packs lengths, reads no tokens.
+// `steps_before` counts the steps of the epochs before. Packs lengths, reads no tokens. Calls
+// `on_window`, which may throw, before each window that it packs.
 std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cursor& cursor,
-                           const StepSet& skip = {}, std::int64_t steps_before = 0);
+                           const StepSet& skip = {}, std::int64_t steps_before = 0,
+                           const std::function<void()>& on_window = {});
 
 // The first window at or behind a place from which no step that has begun takes bins, as a cursor:
 // there the mix may change. Steps are of `bins_per_step` bins.

@@ -173,6 +173,7 @@ void Era::plan_run(const Corpus& corpus, const Mix& mix, const std::vector<Stret
   std::int64_t end = start_.epoch_start + epoch_draws_;  // of the epoch in which the era begins
   if (mix.epoch_tokens > 0) {
     refuse_short_epochs(corpus, mix.epoch_tokens, stretches);
+    refuse_endless_epochs(mix.epoch_tokens, stretches.back().shares, limits);
     epoch_tokens_ = token_units(mix.epoch_tokens);
     end = begin() + course_->draw_at(tokens_of(start_.at_epoch, means_) + epoch_tokens_);
   }
@@ -202,6 +203,25 @@ void Era::refuse_short_epochs(const Corpus& corpus, std::int64_t epoch_tokens,
     throw PlanError("epoch_tokens is " + std::to_string(epoch_tokens) +
                     ", but the sources that have a weight hold no tokens that could be delivered");
   }
+}
+
+// What the last stretch draws without a limit goes on for ever; where nearly all of that delivers
+// nothing, the tokens of an epoch would not come.
+void Era::refuse_endless_epochs(std::int64_t epoch_tokens, std::span<const double> shares,
+                                std::span<const std::int64_t> limits) const {
+  if (course_->draws() != kNever) return;
+  double endless = 0;
+  double units = 0;
+  for (std::size_t s = 0; s < means_.size(); ++s) {
+    if (limits[s] != kNever) continue;
+    endless += shares[s];
+    units += shares[s] * static_cast<double>(means_[s]);
+  }
+  const double per_draw = units / endless / static_cast<double>(token_units(1));
+  if (per_draw * static_cast<double>(kMostDraws) >= static_cast<double>(epoch_tokens)) return;
+  throw PlanError("epoch_tokens is " + std::to_string(epoch_tokens) +
+                  ", but nearly all draws go to sources whose documents deliver no tokens, so that "
+                  "an epoch would never end; give weight to others");
 }
 
 void Era::refuse_dry(const Corpus& corpus, std::span<const double> shares,

@@ -59,6 +59,8 @@ class Era {
                 std::uint64_t key);
   void refuse_short_epochs(const Corpus& corpus, std::int64_t epoch_tokens,
                            const std::vector<Stretch>& stretches) const;
+  void refuse_endless_epochs(std::int64_t epoch_tokens, std::span<const double> shares,
+                             std::span<const std::int64_t> limits) const;
   void refuse_dry(const Corpus& corpus, std::span<const double> shares, std::uint64_t key) const;
   std::int64_t run_end() const;
   std::int64_t begin() const { return start_.epoch_start + start_.first; }

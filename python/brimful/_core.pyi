@@ -555,6 +555,7 @@ class Ledger:
             typing.Annotated[list[int], "FixedSize(2)"],
         ]
     ]: ...
+    def restart(self) -> None: ...
     def restore(
         self,
         all_ranks: Tally,

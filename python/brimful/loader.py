@@ -119,6 +119,7 @@ class DataLoader:
                 f"world_size= of data parallelism alone",
                 stacklevel=2,
             )
+        self.corpus._native.renew_files()  # what failed an earlier loader may be repaired
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
         self._plan = self._own_plan  # that of a run whose mix has changed is another one
         self._mix_changes: list[dict[str, Any]] = []
@@ -177,6 +178,7 @@ class DataLoader:
         if stream.epoch > begin.epoch:
             self._steps.learn_count(begin.epoch, stream.passed_steps)
         self._place.begin(stream, begin)
+        self._fingerprint()  # while threads are at work, for an index that breaks later has no say
         return iterator
 
     def _retire(self, stream: _core.Stream) -> None:
@@ -327,6 +329,7 @@ class DataLoader:
                 + "\n  ".join(resumed.restarts),
                 stacklevel=2,
             )
+            self._ledger.restart()
         else:
             all_ranks, exposure = state_module.read_counts(state, len(self.corpus.sources))
             self._ledger.restore(all_ranks, exposure, resumed.ahead)
