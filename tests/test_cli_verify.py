@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +165,86 @@ def test_a_document_that_did_not_come_is_named() -> None:
     assert not found.passed
     n = LENGTHS[-1]
     assert found.detail == f"{n} of {n + 1} tokens of document {len(LENGTHS) - 1} came"
+
+
+def shards_of(folder: Path, documents: list[np.ndarray]) -> Path:
+    with bf.ShardWriter(folder, dtype="uint16") as writer:
+        for tokens in documents:
+            writer.add(tokens.astype(np.uint16))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("documents", "batches"),
+    [
+        ([np.full(40, 7)] * 9, 4),  # begun before the stretch, so that nothing lists them in it
+        ([np.full(2, 7)] * 1200 + [np.full(2, 3)] * 9, 64),  # more than are listed
+    ],
+)
+def test_bad_documents_that_no_list_names_are_no_fault(
+    tmp_path: Path, documents: list[np.ndarray], batches: int
+) -> None:
+    data = shards_of(tmp_path / "shards", documents)
+    how = ["--seq-len", 8, "--batches", batches, "--vocab-size", 7, "--world-size", 1]
+    result = run(data, *how)
+    assert result.exit_code == 0, result.stdout
+    assert "bad documents put aside" in " ".join(result.stdout.split())
+
+
+def test_few_batches_are_made_enough_to_compare_steps(shards: Path) -> None:
+    report = json.loads(
+        run(shards, "--seq-len", 40, "--batches", 4, "--accumulate", 5, "--json").stdout
+    )
+    assert report["passed"] is True
+    details = [check["detail"] for part in report["checks"].values() for check in part]
+    assert [detail for detail in details if "0 steps" in detail] == []
+
+
+@pytest.mark.parametrize("layout", ["rows", "varlen"])
+@pytest.mark.parametrize("more", [[], ["--weights", "0.8,0.2"], ["--weights", "1,0"]])
+def test_several_data_are_a_mixture(
+    shards: Path, tmp_path: Path, more: list[str], layout: str
+) -> None:
+    other = shards_of(tmp_path / "other", [np.full(9, 200)] * 30)
+    result = run(shards, other, "--seq-len", 40, "--batches", 80, "--layout", layout, *more)
+    assert result.exit_code == 0, result.stdout
+    text = " ".join(result.stdout.split())
+    assert "counted right for 2 sources" in text
+    assert ("none twice in an epoch" in text) == (not more)
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--weights", "1,2,3"], "--weights '1,2,3' for 1 DATA"),
+        (["--weights", "a"], "expected numbers, as in 0.7,0.3"),
+        (["--layout", "flat"], "--layout is 'flat'"),
+    ],
+)
+def test_what_cannot_be_verified_is_said(shards: Path, more: list[str], words: str) -> None:
+    result = run(shards, "--seq-len", 40, *more)
+    assert result.exit_code == 2
+    assert words.removeprefix("--") in result.stderr.replace("=", " ")
+    assert run(shards, shards, "--seq-len", 40).exit_code == 2
+
+
+class Misattributing(bf.DataLoader):
+    """Counts tokens for another source than they are of."""
+
+    def stats(self, **how: Any) -> Any:
+        stats = super().stats(**how)
+        counts = list(stats.exposure.values())
+        return replace(stats, exposure=dict(zip(stats.exposure, counts[::-1], strict=True)))
+
+
+@pytest.mark.filterwarnings("ignore:.*had no effect")
+def test_tokens_counted_for_another_source_are_found() -> None:
+    mixture = bf.mix({"a": corpus(), "b": corpus(1, [9] * 30)})
+
+    def make(split: Split, rank: int, **how: Any) -> bf.DataLoader:
+        return loader(split, rank, kind, corpus=mixture, **how)
+
+    kind: type[bf.DataLoader] = Misattributing
+    assert "of source 'a' counted" in checks(make)["accounts"].detail
+    kind = bf.DataLoader
+    assert checks(make)["accounts"].passed

@@ -228,7 +228,12 @@ def bench(
 
 @app.command()
 def verify(
-    data: Data,
+    data: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="DATA", help="Token shards: a file, a folder or a glob. Each DATA is a source."
+        ),
+    ],
     seq_len: SeqLen,
     batch_size: Annotated[int, typer.Option(metavar="N", help="Rows of a batch.", min=1)] = 4,
     world_size: Annotated[int, typer.Option(metavar="N", help="Ranks.", min=1)] = 2,
@@ -236,10 +241,15 @@ def verify(
         int, typer.Option(metavar="N", help="Micro-batches of a step.", min=1)
     ] = 2,
     batches: Annotated[
-        int, typer.Option(metavar="N", help="Batches of a rank in each run.", min=4)
+        int,
+        typer.Option(metavar="N", help="Batches of a rank in each run, at least 3 steps.", min=4),
     ] = 64,
     packing: Annotated[str, typer.Option(help="How rows are packed.")] = "streaming",
     overlong: Overlong = "split",
+    layout: Annotated[str, typer.Option(help="rows or varlen.")] = "rows",
+    weights: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Shares of several DATA, in tokens.")
+    ] = None,
     shuffle: Annotated[bool, typer.Option(help="Shuffle the documents.")] = True,
     seed: Annotated[int, typer.Option(help="Seed of the order.")] = 0,
     window: Annotated[
@@ -263,13 +273,15 @@ def verify(
     from brimful.cli.verify import run
 
     passed = run(
-        Source(data, format, dtype, eos),
+        [Source(path, format, dtype, eos) for path in data],
+        weights=weights,
         given=Split(world_size, batch_size, accumulate),
         batches=batches,
         settings={
             "seq_len": seq_len,
             "packing": packing,
             "overlong": overlong,
+            "layout": layout,
             "shuffle": shuffle,
             "seed": seed,
             "window": window,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -12,6 +13,8 @@ import brimful as bf
 from brimful.cli.trial import Make, Piece, Run, Split, Turn, deliver, splits_of
 from brimful.state import cursor_dict
 from brimful.wording import counted
+
+FEWEST_STEPS = 3  # of a run: the last may be half done, and one of one step shows little
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ def stretches(make: Make, given: Split, batches: int) -> list[Stretch]:
     first = max(0, in_epoch - around)
     state["cursor"] = cursor_dict(steps.begin(first)) if in_epoch else state["cursor"]
     state["step"] = first
-    half = max(2, batches // 2)
+    half = max(FEWEST_STEPS * given.accumulate, batches // 2)
     return [
         Stretch("beginning", None, half),
         Stretch("end of the epoch", state, max(half, 2 * around * given.accumulate)),
@@ -116,58 +119,83 @@ def _other_splits(make: Make, given: Split, stretch: Stretch, whole: Run) -> Che
         f"{counted(len(both), 'step')} the same on {', '.join(map(str, ranks))} ranks, in "
         f"{counted(len(splits), 'split')} of the global batch"
     )
-    return Check("world size", True, detail)
+    return Check("world size", bool(both), detail)
 
 
 def _audit(make: Make, given: Split, whole: Run) -> Check:
-    """documents(step) against what was delivered."""
+    """documents(step) against what was delivered; only bad documents may be missing."""
     loader = make(given, 0)
     asked = sorted(whole.steps)[:-1][:8]
     for step in asked:
         told = loader.documents(step)
-        planned = zip(told.documents, told.starts, told.lengths, strict=True)
-        delivered = {piece[:3] for piece in whole.steps[step]}
-        missing = {tuple(map(int, piece)) for piece in planned} - delivered
-        if (
-            len(told.documents) != len(delivered) + len(missing)
-            or {document for document, _, _ in missing} - whole.bad
-        ):
+        columns = (told.documents, told.starts, told.lengths)
+        planned = Counter(zip(*(column.tolist() for column in columns), strict=True))
+        delivered = Counter(piece[:3] for piece in whole.steps[step])
+        missing = sum(length for _, _, length in (planned - delivered).elements())
+        if delivered - planned or missing != whole.bad[step]:
             return Check("audit", False, f"step {step} holds other documents than the plan says")
-    return Check("audit", True, f"documents(step) is right for {counted(len(asked), 'step')}")
+    detail = f"documents(step) is right for {counted(len(asked), 'step')}"
+    return Check("audit", bool(asked), detail)
 
 
 def _accounts(make: Make, given: Split, stretch: Stretch, whole: Run) -> Check:
-    """No token twice in an epoch; all of them where the epoch is whole; and counts that add up."""
+    """Counts that add up, over all and by source; and where every epoch is every document once, no
+    token twice in an epoch, and all of them in a whole one."""
+    loader = make(given, 0)
     by_epoch: dict[int, list[Piece]] = {}
     for step, pieces in whole.steps.items():
         by_epoch.setdefault(whole.epoch_of[step], []).extend(pieces)
-    for epoch, pieces in by_epoch.items():
+    begins_whole = stretch.start is None
+    whole_epochs = [epoch for epoch in by_epoch if begins_whole and epoch + 1 in by_epoch]
+    once = loader.corpus.rule is None
+    for epoch, pieces in by_epoch.items() if once else ():
         for (d, start, length, _), (other, begin, _, _) in pairwise(sorted(pieces)):
             if d == other and begin < start + length:
                 return Check("accounts", False, f"token {begin} of document {d} came twice")
-        if stretch.start is None and epoch + 1 in by_epoch:
-            wrong = _incomplete(make(given, 0), pieces, whole.bad)
+        if epoch in whole_epochs:
+            bad = sum(whole.bad[step] for step in whole.steps if whole.epoch_of[step] == epoch)
+            wrong = _incomplete(loader, pieces, bad)
             if wrong is not None:
                 return Check("accounts", False, wrong)
-    start = {} if stretch.start is None else stretch.start["all_ranks"]
-    counts = {name: n - start.get(name, 0) for name, n in whole.state["all_ranks"].items()}
-    tokens = sum(length for pieces in by_epoch.values() for _, _, length, _ in pieces)
-    begun = sum(start == 0 for pieces in by_epoch.values() for _, start, _, _ in pieces)
+    before = {} if stretch.start is None else stretch.start["all_ranks"]
+    counts = {name: n - before.get(name, 0) for name, n in whole.state["all_ranks"].items()}
+    all_pieces = [piece for pieces in by_epoch.values() for piece in pieces]
+    tokens = sum(length for _, _, length, _ in all_pieces)
+    begun = sum(start == 0 for _, start, _, _ in all_pieces)
     if counts["tokens"] != tokens + whole.bad_tokens:
         return Check("accounts", False, f"{counts['tokens']:,} tokens counted, {tokens:,} came")
-    complete = sum(epoch + 1 in by_epoch for epoch in by_epoch) if stretch.start is None else 0
-    detail = (
-        f"{counted(begun, 'document')} begun, {counted(tokens, 'token')}, none twice in an epoch"
-    )
-    if complete:
-        detail += f"; {counted(complete, 'whole epoch')} with every document, cut by rule or whole"
-    if whole.bad:
-        detail += f"; {counted(len(whole.bad), 'bad document')} put aside"
+    wrong = _other_exposure(loader, all_pieces, whole)
+    if wrong is not None:
+        return Check("accounts", False, wrong)
+    detail = f"{counted(begun, 'document')} begun, {counted(tokens, 'token')}"
+    if once:
+        detail += ", none twice in an epoch"
+    if len(whole.exposure) > 1:
+        detail += f", counted right for {counted(len(whole.exposure), 'source')}"
+    if once and whole_epochs:
+        epochs = counted(len(whole_epochs), "whole epoch")
+        detail += f"; {epochs} with every document, cut by rule or whole"
+    if whole.bad_tokens:
+        detail += f"; {counted(whole.bad_tokens, 'token')} of bad documents put aside"
     return Check("accounts", True, detail)
 
 
-def _incomplete(loader: bf.DataLoader, pieces: list[Piece], bad: set[int]) -> str | None:
-    """The first document of a whole epoch that did not come as the rule for its length says."""
+def _other_exposure(loader: bf.DataLoader, pieces: list[Piece], whole: Run) -> str | None:
+    """The first source that is not counted as it came; of bad tokens the source is not known."""
+    ends = np.cumsum([source.documents for source in loader.corpus.info])
+    came = np.zeros(len(ends), np.int64)
+    documents, lengths = (np.array([piece[i] for piece in pieces], np.int64) for i in (0, 2))
+    np.add.at(came, np.searchsorted(ends, documents, side="right"), lengths)
+    for name, found in zip(loader.corpus.sources, came.tolist(), strict=True):
+        counted_tokens = whole.exposure[name]
+        if not found <= counted_tokens <= found + whole.bad_tokens:
+            return f"{counted_tokens:,} tokens of source {name!r} counted, {found:,} came"
+    return None
+
+
+def _incomplete(loader: bf.DataLoader, pieces: list[Piece], bad_tokens: int) -> str | None:
+    """The first document of a whole epoch that did not come as the rule for its length says, unless
+    bad documents make up for all that is missing."""
     config = loader.config
     wanted = loader.corpus.lengths.copy()
     if config.packing != "concat" and config.overlong == "truncate":
@@ -177,10 +205,10 @@ def _incomplete(loader: bf.DataLoader, pieces: list[Piece], bad: set[int]) -> st
     found = np.zeros_like(wanted)
     for document, _, length, _ in pieces:
         found[document] += length
-    for document in np.flatnonzero(found != wanted).tolist():
-        if document not in bad:
-            return f"{found[document]} of {wanted[document]} tokens of document {document} came"
-    return None
+    if int((wanted - found).sum()) == bad_tokens and (found <= wanted).all():
+        return None
+    document = int(np.flatnonzero(found != wanted)[0])
+    return f"{found[document]} of {wanted[document]} tokens of document {document} came"
 
 
 def _first(other: Run, whole: Run) -> str:

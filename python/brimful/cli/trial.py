@@ -96,7 +96,8 @@ class Run:
         epochs: epoch -> how many batches of each rank.
         epoch_of: step -> its epoch.
         state: after the last batch.
-        bad: documents that were put aside, and how many of their tokens.
+        exposure: tokens of each source, as counted up to the state.
+        bad: step -> tokens of bad documents that were put aside in it.
     """
 
     batches: list[list[bytes]] = field(default_factory=list)
@@ -104,8 +105,13 @@ class Run:
     epochs: dict[int, int] = field(default_factory=dict)
     epoch_of: dict[int, int] = field(default_factory=dict)
     state: dict[str, Any] = field(default_factory=dict)
-    bad: set[int] = field(default_factory=set)
-    bad_tokens: int = 0
+    exposure: dict[str, int] = field(default_factory=dict)
+    bad: dict[int, int] = field(default_factory=dict)
+
+    @property
+    def bad_tokens(self) -> int:
+        """Of all steps."""
+        return sum(self.bad.values())
 
 
 def deliver(make: Make, turns: Sequence[Turn], *, start: dict[str, Any] | None = None) -> Run:
@@ -122,7 +128,11 @@ def deliver(make: Make, turns: Sequence[Turn], *, start: dict[str, Any] | None =
             loader = make(turn.split, rank, **turn.settings)
             if state is not None:
                 loader.load_state_dict(json.loads(json.dumps(state)))
+            bad_before = 0
             for batch in _take(loader, turn):
+                bad = loader.stats().bad_tokens
+                run.bad[batch.step] = run.bad.get(batch.step, 0) + bad - bad_before
+                bad_before = bad
                 if turn.split == turns[0].split:
                     run.batches[rank].append(batch_hash(batch))
                 run.steps.setdefault(batch.step, []).extend(pieces_of(batch))
@@ -130,8 +140,8 @@ def deliver(make: Make, turns: Sequence[Turn], *, start: dict[str, Any] | None =
                 if rank == 0:
                     run.epochs[batch.epoch] = run.epochs.get(batch.epoch, 0) + 1
             states.append(loader.state_dict())
-            run.bad |= {bad.document for bad in loader.bad_documents}
-            run.bad_tokens += loader.stats().bad_tokens
+            exposure = loader.stats().exposure
+            run.exposure = {name: counts["tokens"] for name, counts in exposure.items()}
             loader.close()
         if any(other != states[0] for other in states):
             raise VerificationFailed("the ranks disagree on the state")
@@ -151,6 +161,6 @@ def _take(loader: bf.DataLoader, turn: Turn) -> Iterator[bf.Batch]:
             left -= 1
             yield batch
         if left == before:
-            raise bf.PlanError("an epoch has no batch: the documents do not fill one step")
+            raise bf.PlanError("an epoch has no batch: no document has a token to deliver")
         if left == 0 and turn.notice_end and next(iterator, None) is not None:
             raise VerificationFailed("an epoch goes on behind its end")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json as jsonlib
 import warnings
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 import brimful as bf
+from brimful._core import PlanError
 from brimful.cli.proof import Check, prove, stretches
 from brimful.cli.source import Source
 from brimful.cli.text import count, make_console, print_filled, print_path
@@ -16,10 +18,16 @@ from brimful.wording import counted
 
 
 def run(
-    source: Source, *, given: Split, batches: int, settings: dict[str, Any], json: bool
+    sources: Sequence[Source],
+    *,
+    weights: str | None,
+    given: Split,
+    batches: int,
+    settings: dict[str, Any],
+    json: bool,
 ) -> bool:
     """Prints what was checked, as text or JSON, and says whether all of it holds."""
-    corpus = source.open()
+    corpus = _opened(sources, weights)
 
     def make(split: Split, rank: int, **how: Any) -> bf.DataLoader:
         return bf.DataLoader(corpus, rank=rank, **asdict(split), **settings, **how)
@@ -36,7 +44,7 @@ def run(
     passed = all(check.passed for checks in found.values() for check in checks)
     if json:
         report = {
-            "data": source.data,
+            "data": [source.data for source in sources],
             "documents": len(corpus),
             "tokens": corpus.num_tokens,
             "settings": config.as_dict(),
@@ -46,7 +54,8 @@ def run(
         print(jsonlib.dumps(report, indent=2, default=str))
         return passed
     console = make_console()
-    print_path(console, "", source.data)
+    for source in sources:
+        print_path(console, "", source.data)
     order = "shuffled" if config.shuffle else "in order"
     print_filled(
         console,
@@ -63,3 +72,26 @@ def run(
     verdict = "the run is exact" if passed else "the run is NOT exact"
     print_filled(console, f"\nverdict: {verdict}")
     return passed
+
+
+def _opened(sources: Sequence[Source], weights: str | None) -> bf.Corpus:
+    """The corpus; of several sources a mixture, under their names on the command line."""
+    shares = None if weights is None else _numbers(weights)
+    if shares is not None and len(shares) != len(sources):
+        raise PlanError(f"weights={weights!r} for {counted(len(sources), 'DATA', 'DATA')}")
+    if len(sources) == 1 and shares is None:
+        return sources[0].open()
+    names = [source.data for source in sources]
+    if len(set(names)) < len(names):
+        raise PlanError("DATA is named twice; sources are told apart by their names")
+    return bf.mix(
+        {source.data: source.open() for source in sources},
+        weights=None if shares is None else dict(zip(names, shares, strict=True)),
+    )
+
+
+def _numbers(weights: str) -> list[float]:
+    try:
+        return [float(number) for number in weights.split(",")]
+    except ValueError:
+        raise PlanError(f"weights={weights!r}; expected numbers, as in 0.7,0.3") from None
