@@ -25,10 +25,11 @@ def rows_and_flat():
         only_batch(lengths, batch_size=2, seq_len=5),
         only_batch(lengths, batch_size=2, seq_len=5, layout="varlen"),
         only_batch(lengths, batch_size=2, seq_len=5, layout="varlen", tail="keep"),
+        bf.flatten([np.arange(n) for n in lengths], pad_to_multiple_of=4),
     ]
 
 
-@pytest.mark.parametrize("batch", rows_and_flat(), ids=["rows", "varlen", "tail"])
+@pytest.mark.parametrize("batch", rows_and_flat(), ids=["rows", "varlen", "tail", "flatten"])
 def test_c13_views_flatten_rows_and_keep_their_starts(batch):
     view = batch.transformers()
     total = int(batch.cu_seqlens[-1])
@@ -42,7 +43,7 @@ def test_c13_views_flatten_rows_and_keep_their_starts(batch):
     assert listed(view["labels"][0, begins]) == [IGNORE] * len(begins)
 
 
-@pytest.mark.parametrize("batch", rows_and_flat(), ids=["rows", "varlen", "tail"])
+@pytest.mark.parametrize("batch", rows_and_flat(), ids=["rows", "varlen", "tail", "flatten"])
 def test_c25_lengths_are_python_ints_and_offsets_int32(batch):
     longest = max(np.diff(batch.cu_seqlens_host))
     for view, names in (
@@ -108,6 +109,8 @@ def test_c92_attention_work_is_that_of_the_documents():
     for batch in (
         only_batch([4, 2, 2], seq_len=8),
         only_batch([4, 2, 2], seq_len=8, layout="varlen"),
+        bf.flatten([range(4), range(2), range(2)]),
+        bf.flatten([range(4), range(2), range(2)], pad_to_multiple_of=16, align=4),
     ):
         assert (batch.attention_work, batch.num_tokens) == (24, 8)
 
@@ -135,8 +138,52 @@ def test_varlen_attn_has_the_names_of_torch():
     signature(varlen_attn).bind(None, None, None, **batch.varlen_attn())
 
 
+def test_c23_real_and_physical_offsets_are_told_apart():
+    documents = [np.arange(n) for n in (3, 2, 4)]
+    batch = bf.flatten(documents, align=4)
+    params = batch.packed_seq_params()
+    assert params.qkv_format == "thd"
+    assert listed(params.cu_seqlens_q) == [0, 3, 5, 9]
+    assert params.cu_seqlens_q is params.cu_seqlens_kv
+    assert params.cu_seqlens_q.dtype == torch.int32
+    assert listed(params.cu_seqlens_q_padded) == [0, 4, 8, 12]
+    assert params.cu_seqlens_q_padded is params.cu_seqlens_kv_padded is batch.cu_seqlens
+    assert params.max_seqlen_q == params.max_seqlen_kv == 4
+    with_tail = bf.flatten(documents, align=4, pad_to_multiple_of=16, max_segments=6)
+    view = with_tail.transformer_engine()
+    assert listed(view["cu_seqlens_q"]) == [0, 3, 5, 9, 13, 13, 13]
+    assert listed(view["cu_seqlens_q_padded"]) == [0, 4, 8, 12, 16, 16, 16]
+
+
+@pytest.mark.parametrize(("layout", "align"), [("varlen", 4), ("rows", 1)])
+def test_c23_a_share_of_a_context_parallel_group_has_the_offsets_of_the_whole(layout, align):
+    settings = {"seq_len": 12, "layout": layout, "align": align}
+    whole = only_batch([3, 2, 4], **settings)
+    for rank in range(2):
+        share = only_batch([3, 2, 4], cp_size=2, cp_rank=rank, **settings)
+        assert share["input_ids"].numel() == whole["input_ids"].numel() / 2
+        ours, wanted = share.packed_seq_params(), whole.packed_seq_params()
+        for name, value in vars(wanted).items():
+            assert listed(getattr(ours, name)) == listed(value)
+        for view in (
+            share.transformers,
+            share.flash_attn,
+            share.varlen_attn,
+            share.xformers,
+            share.nested,
+            share.seq_idx,
+            share.linear_attention,
+            share.flex,
+            share.block_mask,
+            share.sdpa,
+            share.dense_mask,
+        ):
+            with pytest.raises(bf.PlanError, match=f"share {rank} of 2"):
+                view()
+
+
 def test_without_gaps_both_offsets_are_one_object():
-    for batch in [*rows_and_flat()]:
+    for batch in [*rows_and_flat(), bf.flatten([range(4), range(8)], align=4, max_segments=9)]:
         params = batch.packed_seq_params()
         assert params.cu_seqlens_q is params.cu_seqlens_q_padded is batch.cu_seqlens
 
@@ -172,10 +219,11 @@ def test_xformers_gets_python_ints():
         lengths = batch.xformers()["q_seqlen"]
         assert lengths == np.diff(batch.cu_seqlens_host).tolist()
         assert all(type(n) is int for n in lengths)
+    assert bf.flatten([[1, 2], [3]], max_segments=9).xformers() == {"q_seqlen": [2, 1]}
 
 
 def test_nested_tensors_hold_the_segments():
-    for batch in [*rows_and_flat()]:
+    for batch in [*rows_and_flat(), bf.flatten([[1, 2], [3]], max_segments=9, align=2)]:
         values = batch["input_ids"].flatten()
         nested = torch.nested.nested_tensor_from_jagged(values, **batch.nested())
         ends = listed(batch.cu_seqlens[: batch.num_segments + 1])
@@ -187,7 +235,7 @@ def test_nested_tensors_hold_the_segments():
 
 
 def test_seq_idx_numbers_segments_tails_too():
-    rows, flat, tail = rows_and_flat()
+    rows, flat, tail, _ = rows_and_flat()
     assert listed(rows.seq_idx()) == [[0, 0, 0, 1, 1], [2, 2, 2, 2, 3]]
     assert listed(flat.seq_idx()) == [[0, 0, 0, 1, 1, 2, 2, 2, 2]]
     assert listed(tail.seq_idx()) == [[0, 0, 0, 1, 1, 2, 2, 2, 2, 3]]
@@ -195,6 +243,16 @@ def test_seq_idx_numbers_segments_tails_too():
     assert rows.seq_idx().is_contiguous()
     assert rows.seq_idx() is not rows.seq_idx()
     assert listed(rows.transformers(seq_idx=True)["seq_idx"]) == listed(tail.seq_idx())
+
+
+def test_what_pads_cu_seqlens_is_no_segment():
+    batch = only_batch([3, 2, 4], batch_size=2, seq_len=5, max_segments=4)
+    assert len(batch.cu_seqlens) == 11
+    assert batch.xformers() == {"q_seqlen": [3, 2, 4, 1]}
+    assert listed(batch.nested()["offsets"]) == [0, 3, 5, 9, 10]
+    assert batch.nested()["min_seqlen"] == 1
+    assert listed(batch.seq_idx()) == [[0, 0, 0, 1, 1], [2, 2, 2, 2, 3]]
+    assert batch.packed_seq_params().cu_seqlens_q is batch.cu_seqlens
 
 
 def test_each_batch_has_offsets_of_its_own_that_stay_true():

@@ -7,7 +7,7 @@ import transformers
 from transformers.masking_utils import create_causal_mask
 
 import brimful as bf
-from truth import listed
+from truth import IGNORE, listed
 
 LENGTHS = (9, 5, 12, 7, 3, 20, 1, 11)
 SEQ_LEN = 24
@@ -92,6 +92,54 @@ def test_c14_the_view_for_transformers_keeps_documents_apart(documents, attentio
     assert seen == len(documents)
 
 
+MASKS = {
+    "sdpa": lambda batch: batch.sdpa()["attn_mask"],
+    "eager": lambda batch: batch.dense_mask(torch.float32),
+    "flex_attention": lambda batch: batch.block_mask(),
+}
+
+
+def check_masked(documents, attention):
+    """With a mask of the batch's own, a cache does no harm: the model looks for no documents."""
+    model = make_model(attention)
+    for layout in ("rows", "varlen"):
+        seen = 0
+        for batch in batches_of(documents, layout=layout):
+            out = model(**batch, attention_mask=MASKS[attention](batch))
+            seen += check_logits(documents, batch, out.logits)
+        assert seen == len(documents)
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@torch.no_grad()
+def test_c14_dense_masks_keep_documents_apart(documents, attention):
+    check_masked(documents, attention)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")
+@torch.no_grad()
+def test_c14_block_masks_keep_documents_apart_compiled(documents):
+    check_masked(documents, "flex_attention")
+
+
+@torch.no_grad()
+def test_c14_the_collator_keeps_documents_apart(documents):
+    batch = bf.flatten(documents, align=8, pad_to_multiple_of=64)
+    model = make_model("brimful_varlen")
+    assert check_logits(documents, batch, model(**batch.transformers()).logits) == len(documents)
+
+
+@torch.no_grad()
+def test_c14_a_change_in_one_document_leaves_the_others_alone():
+    model = make_model("brimful_varlen")
+    ids = [[5, 6, 7, 8], [9, 10]]
+    before = model(**bf.flatten(ids).transformers()).logits[0, 4:]
+    ids[0][1] = 60
+    after = model(**bf.flatten(ids).transformers()).logits[0, 4:]
+    assert before.equal(after)
+
+
 @torch.no_grad()
 def test_positions_that_continue_are_safe_with_offsets_beside_them():
     """transformers would look for documents where positions are smallest, and lose some tokens."""
@@ -122,3 +170,51 @@ def test_c28_the_mask_of_the_model_is_that_of_the_documents():
         position_ids=view["position_ids"],
     )
     assert mask.sum() == 23
+
+
+@torch.no_grad()
+def test_c38_losses_of_micro_batches_add_up_to_that_of_all(documents):
+    model = make_model("brimful_varlen")
+
+    def loss(batch):
+        items = batch.num_items_step_global
+        return model(**batch.transformers(), num_items_in_batch=items).loss
+
+    (step,) = bf.accumulate([bf.flatten(documents[:1]), bf.flatten(documents[1:])], 2)
+    assert step[0].num_items != step[1].num_items
+    torch.testing.assert_close(sum(map(loss, step)), loss(bf.flatten(documents)))
+
+
+def random_documents(seed):
+    generator = np.random.default_rng(seed)
+    count = int(generator.integers(1, 17))
+    lengths = generator.integers(0, 60, count)
+    lengths[int(generator.integers(count))] += 1  # not all are empty
+    documents = [{"input_ids": generator.integers(0, 50_000, n).tolist()} for n in lengths]
+    if seed % 3 == 1:  # labels of prompts are left out
+        for item in documents:
+            keep = generator.random(len(item["input_ids"])) < 0.6
+            item["labels"] = np.where(keep, item["input_ids"], IGNORE).tolist()
+    if seed % 3 == 2:  # labels that are not the tokens
+        for item in documents:
+            item["labels"] = generator.integers(0, 50_000, len(item["input_ids"])).tolist()
+    return documents
+
+
+def test_the_batch_equals_that_of_the_collator_of_transformers_field_by_field():
+    collate = transformers.DataCollatorWithFlattening(
+        return_flash_attn_kwargs=True, return_seq_idx=True
+    )
+    for seed in range(100):
+        documents = random_documents(seed)
+        theirs = collate([dict(item) for item in documents])
+        ours = bf.flatten(documents).transformers(seq_idx=True)
+        assert ours.pop("use_cache") is False
+        assert ours.keys() == theirs.keys()
+        for name, value in theirs.items():
+            if isinstance(value, torch.Tensor):
+                assert ours[name].dtype == value.dtype, name
+                assert ours[name].equal(value), name
+            else:
+                assert type(ours[name]) is type(value) is int
+                assert ours[name] == value

@@ -12,6 +12,7 @@
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
+#include "bindings/column_arrays.hpp"
 #include "bindings/released_gil.hpp"
 #include "bindings/signals.hpp"
 #include "core/error.hpp"
@@ -22,21 +23,9 @@ namespace brimful {
 namespace py = pybind11;
 namespace {
 
-py::dtype dtype_of(const ColumnInfo& info) {
-  if (info.dtype == "int64") return py::dtype::of<std::int64_t>();
-  return info.dtype == "int32" ? py::dtype::of<std::int32_t>() : py::dtype::of<float>();
-}
-
 // The columns of the slot; they hold the lease, so the slot returns to the ring when the last dies.
 py::tuple columns_of(const Delivered& batch, const Layout& layout) {
-  const std::vector<Column>& fields = layout.config().fields;
-  const py::capsule lease = keep(batch.slot);
-  py::tuple columns(fields.size());
-  for (std::size_t f = 0; f < fields.size(); ++f) {
-    columns[f] = py::array(dtype_of(column_info(fields[f])), {batch.meta.rows, batch.meta.columns},
-                           batch.slot.get() + layout.offset(f), lease);
-  }
-  return columns;
+  return column_arrays(layout, batch.meta, batch.slot.get(), keep(batch.slot));
 }
 
 // Where the slot lies in memory that Python supplied, its rows and the slots of one: Python makes
@@ -78,7 +67,7 @@ Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool kee
                    bool trimmed, std::int64_t align, bool carry_label,
                    std::optional<std::int64_t> max_segments, std::int64_t cp_size,
                    std::int64_t cp_rank, const std::string& cp_split) {
-  LayoutConfig config{.fields = {},
+  LayoutConfig config{.fields = parse_columns(fields),
                       .varlen = varlen,
                       .keep_tail = keep_tail,
                       .trimmed = trimmed,
@@ -95,11 +84,6 @@ Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool kee
   const auto unit = parse_zigzag_unit(cp_split);
   if (!unit) throw PlanError("cp_split: no unit is called '" + cp_split + "'");
   config.zigzag.unit = *unit;
-  for (const std::string& name : fields) {
-    const auto column = parse_column(name);
-    if (!column) throw PlanError("fields: no column is called '" + name + "'");
-    config.fields.push_back(*column);
-  }
   return Layout(std::move(config));
 }
 

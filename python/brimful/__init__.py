@@ -11,11 +11,13 @@ from brimful._core import (
     RingExhausted,
     StateError,
 )
+from brimful.accumulation import accumulate
 from brimful.balance import Balance, balance
 from brimful.batch import Batch
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.distribution import Distribution
+from brimful.flatten import flatten
 from brimful.loader import DataLoader
 from brimful.mixing import mix
 from brimful.opening import open
@@ -58,8 +60,10 @@ __all__ = [
     "ThreadTimes",
     "Totals",
     "Unpadded",
+    "accumulate",
     "balance",
     "device",
+    "flatten",
     "masks",
     "mix",
     "open",

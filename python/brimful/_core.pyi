@@ -15,12 +15,17 @@ __all__: list[str] = [
     "BlockChecks",
     "BlockMaskKernel",
     "BrimfulError",
+    "CopyEvents",
     "Corpus",
     "Counts",
+    "Course",
     "Cursor",
     "Delta",
+    "DeviceApi",
     "DeviceError",
+    "Entry",
     "ExpandKernel",
+    "FakeDevice",
     "FormatError",
     "Geometry",
     "Layout",
@@ -40,6 +45,8 @@ __all__: list[str] = [
     "ReadError",
     "RingExhausted",
     "Source",
+    "StarvationCounts",
+    "StarvationMeter",
     "StateError",
     "StepSet",
     "Steps",
@@ -55,12 +62,14 @@ __all__: list[str] = [
     "count_batches",
     "count_blocks",
     "count_tokens",
+    "cuda_calls",
     "device_available",
     "device_why_not",
     "dual_bound",
     "fill_templates",
     "find_boundaries",
     "find_tokens",
+    "flatten",
     "gather_tokens",
     "hash_words",
     "lay_segments",
@@ -594,6 +603,9 @@ class Stream:
     @property
     def passed_steps(self) -> int: ...
 
+class DeviceApi:
+    pass
+
 class ParcelOffsets:
     @property
     def bytes(self) -> int: ...
@@ -668,6 +680,154 @@ class MoveKernel:
     @property
     def threads(self) -> int: ...
 
+class FakeDevice(DeviceApi):
+    def __init__(
+        self,
+        *,
+        devices: typing.SupportsInt | typing.SupportsIndex = 1,
+        call_seconds: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        copy_seconds: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        copy_byte_seconds: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        forgotten: collections.abc.Set[str] = set(),
+    ) -> None: ...
+    def advance(self, seconds: typing.SupportsFloat | typing.SupportsIndex) -> None: ...
+    def allocate(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> int: ...
+    def allocate_pinned(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> int: ...
+    def begin_capture(
+        self, stream: typing.SupportsInt | typing.SupportsIndex, mode: str = "global"
+    ) -> None: ...
+    def copy_to_device(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+        arg3: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def create_event(self) -> int: ...
+    def create_stream(self) -> int: ...
+    def end_capture(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def free(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def free_pinned(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def host_writes(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def launch(
+        self,
+        stream: typing.SupportsInt | typing.SupportsIndex,
+        seconds: typing.SupportsFloat | typing.SupportsIndex,
+        reads: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+            ]
+        ] = [],
+        writes: collections.abc.Sequence[
+            tuple[
+                typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex
+            ]
+        ] = [],
+    ) -> None: ...
+    def reached(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> bool: ...
+    def read(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: typing.SupportsInt | typing.SupportsIndex,
+    ) -> bytes: ...
+    def record(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def record_stream(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    def seconds_between(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> float: ...
+    def select_device(self, device: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def sleep_until(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def synchronize(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> None: ...
+    def time_of(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> float: ...
+    def wait(
+        self,
+        arg0: typing.SupportsInt | typing.SupportsIndex,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+    ) -> None: ...
+    @property
+    def calls(self) -> int: ...
+    @property
+    def contexts(self) -> set[int]: ...
+    @property
+    def faults(self) -> list[str]: ...
+    @property
+    def now(self) -> float: ...
+    @property
+    def pinned_bytes(self) -> int: ...
+    @property
+    def selected_device(self) -> int: ...
+
+class CopyEvents:
+    pass
+
+class Entry:
+    pass
+
+class Course:
+    pass
+
+class StarvationCounts:
+    @property
+    def batches(self) -> int: ...
+    @property
+    def copy(self) -> float: ...
+    @property
+    def elapsed(self) -> float: ...
+    @property
+    def handoff(self) -> float: ...
+    @property
+    def headroom(self) -> float | None: ...
+    @property
+    def load(self) -> float: ...
+    @property
+    def ring(self) -> float: ...
+    @property
+    def starved(self) -> float: ...
+
+class StarvationMeter:
+    def __init__(self, device: DeviceApi) -> None: ...
+    def abandon(self, arg0: Entry) -> None: ...
+    def begin_copy(
+        self,
+        copy_stream: typing.SupportsInt | typing.SupportsIndex,
+        slot_asked: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+        slot_granted: typing.SupportsFloat | typing.SupportsIndex = 0.0,
+    ) -> CopyEvents: ...
+    def begin_course(self) -> Course: ...
+    def end_copy(
+        self, arg0: CopyEvents, arg1: typing.SupportsInt | typing.SupportsIndex
+    ) -> None: ...
+    def enter(self, arg0: typing.SupportsInt | typing.SupportsIndex) -> Entry: ...
+    def harvest(self) -> None: ...
+    def leave(
+        self,
+        arg0: Entry,
+        arg1: typing.SupportsInt | typing.SupportsIndex,
+        arg2: CopyEvents,
+        arg3: Course,
+    ) -> None: ...
+    @property
+    def counts(self) -> StarvationCounts: ...
+
 def arrow_store(
     name: str,
     values: numpy.ndarray,
@@ -696,6 +856,7 @@ def count_tokens(
     width: typing.SupportsInt | typing.SupportsIndex,
     multiple: typing.SupportsInt | typing.SupportsIndex,
 ) -> TokenRuns: ...
+def cuda_calls() -> int: ...
 def device_available() -> bool: ...
 def device_why_not() -> str: ...
 def dual_bound(
@@ -730,6 +891,17 @@ def find_boundaries(
 def find_tokens(
     mask: numpy.typing.NDArray[numpy.uint8], multiple: typing.SupportsInt | typing.SupportsIndex
 ) -> TokenRuns: ...
+def flatten(
+    tokens: collections.abc.Sequence[numpy.ndarray],
+    *,
+    masks: collections.abc.Sequence[numpy.ndarray | None],
+    labels: collections.abc.Sequence[numpy.ndarray | None],
+    fields: collections.abc.Sequence[str],
+    pad_token_id: typing.SupportsInt | typing.SupportsIndex,
+    multiple: typing.SupportsInt | typing.SupportsIndex,
+    align: typing.SupportsInt | typing.SupportsIndex,
+    max_segments: typing.SupportsInt | typing.SupportsIndex | None,
+) -> typing.Any: ...
 def gather_tokens(
     where: TokenRuns,
     padded: numpy.typing.NDArray[numpy.uint8],

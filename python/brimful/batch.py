@@ -9,10 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful import _core
-from brimful.views import VarlenViews
+from brimful.mask_views import MaskViews
+from brimful.varlen_views import VarlenViews
 
 
-class Batch(VarlenViews):
+class Batch(VarlenViews, MaskViews):
     """One micro-batch of one rank.
 
     A mapping whose keys are the columns asked for by `fields=`: torch tensors (numpy arrays where

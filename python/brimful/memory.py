@@ -31,12 +31,12 @@ class Document:
     mask: npt.NDArray[np.uint8] | None
 
 
-def _token_array(values: Any, dtype: str | None, where: str) -> npt.NDArray[Any]:
+def token_array(values: Any, dtype: str | None, where: str) -> npt.NDArray[Any]:
     """Token ids as a vector of a token dtype, in one piece; copies only where it must.
 
     The dtype is the one declared, else that of the array, else (lists, uint64, ...) int64.
     """
-    _refuse_masked(values, where)
+    refuse_masked(values, where)
     array = integer_array(values, where)
     own = getattr(values, "dtype", array.dtype) if array.size == 0 else array.dtype
     target = np.dtype(dtype or (own.name if getattr(own, "name", "") in DTYPES else "int64"))
@@ -58,10 +58,10 @@ def open_arrays(
 
     def documents() -> Iterator[Document]:
         for i, values in enumerate(arrays):
-            tokens = _token_array(values, dtype, f"array {i}")
+            tokens = token_array(values, dtype, f"array {i}")
             mask = None
             if masks is not None:
-                mask = _loss_mask(masks[i], tokens, f"array {i}")
+                mask = loss_mask(masks[i], tokens, f"array {i}")
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -83,19 +83,19 @@ def open_dicts(items: Sequence[Mapping[str, Any]], dtype: str | None) -> list[Op
                     f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask "
                     "if some tokens get no loss, and nothing else"
                 )
-            tokens = _token_array(item["input_ids"], dtype, where)
+            tokens = token_array(item["input_ids"], dtype, where)
             if "attention_mask" in item:
-                attention = _values_of_tokens(item, "attention_mask", tokens, where)
+                attention = values_of_tokens(item, "attention_mask", tokens, where)
                 if not np.all(attention == 1):
                     raise FormatError(
                         f"{where}: attention_mask hides tokens; give documents unpadded"
                     )
             mask = None
             if "labels" in item:
-                labels = _values_of_tokens(item, "labels", tokens, where)
+                labels = values_of_tokens(item, "labels", tokens, where)
                 mask = _mask_of_labels(labels, tokens, where)
             elif "loss_mask" in item:
-                mask = _loss_mask(item["loss_mask"], tokens, where)
+                mask = loss_mask(item["loss_mask"], tokens, where)
             yield Document(tokens, mask)
 
     return _open_documents(documents())
@@ -105,7 +105,7 @@ def open_array(array: npt.NDArray[Any], dtype: str | None, boundary: Boundary | 
     """A vector as one document or as many as `boundary` finds; a matrix as one document a row."""
     if array.ndim not in (1, 2):
         raise FormatError(f"an array of {array.ndim} dimensions; expected one or two")
-    values = _token_array(array.reshape(-1), dtype, "array")
+    values = token_array(array.reshape(-1), dtype, "array")
     rows, columns = (1, values.size) if array.ndim == 1 else array.shape
     offsets = np.arange(rows + 1, dtype=np.int64) * columns
     if array.ndim == 1 and values.size == 0:
@@ -119,7 +119,7 @@ def open_array(array: npt.NDArray[Any], dtype: str | None, boundary: Boundary | 
     return OpenedFile(store, store_info(store, "memory", str(boundary)))
 
 
-def _refuse_masked(values: Any, where: str) -> None:
+def refuse_masked(values: Any, where: str) -> None:
     """numpy would hand out what lies under the mask."""
     if isinstance(values, np.ma.MaskedArray):
         raise FormatError(
@@ -134,16 +134,16 @@ def _mask_list(masks: Any) -> list[Any]:
         raise FormatError(f"loss_masks={masks!r}: expected a list of one mask an array") from None
 
 
-def _loss_mask(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
-    _refuse_masked(values, f"{where}: loss mask")
+def loss_mask(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
+    refuse_masked(values, f"{where}: loss mask")
     return loss_mask_array(values, tokens.size, where)
 
 
-def _values_of_tokens(
+def values_of_tokens(
     item: Mapping[str, Any], key: str, tokens: npt.NDArray[Any], where: str
 ) -> npt.NDArray[Any]:
     """What a dict has under a key, one value a token."""
-    _refuse_masked(item[key], f"{where}: {key}")
+    refuse_masked(item[key], f"{where}: {key}")
     try:
         values = np.asarray(item[key])
     except (TypeError, ValueError, RuntimeError) as error:
