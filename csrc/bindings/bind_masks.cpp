@@ -2,20 +2,25 @@
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "batch/block_mask.hpp"
 #include "batch/cu_seqlens.hpp"
 #include "batch/dense_mask.hpp"
 #include "batch/masks.hpp"
+#include "batch/spare_blocks.hpp"
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/released_gil.hpp"
+#include "core/error.hpp"
 
 namespace brimful {
 namespace py = pybind11;
@@ -82,6 +87,77 @@ LabelArguments label_arguments(const py::array& ids, const Array<std::int32_t>& 
 AttentionRule attention_rule(bool causal, std::optional<std::int64_t> window,
                              const MaybeArray<std::int64_t>& prefix_lengths) {
   return {causal, window.value_or(kNoWindow), view(prefix_lengths)};
+}
+
+// The arrays of a block mask for Python, and where the core writes them.
+struct BlockMaskArrays {
+  py::tuple tuple{8};
+  BlockMask lists;
+};
+
+using Shapes = std::array<std::vector<py::ssize_t>, 8>;
+
+constexpr std::array<const char*, 8> kBlockMaskNames{
+    "kv_num_blocks", "kv_indices", "full_kv_num_blocks", "full_kv_indices",
+    "q_num_blocks",  "q_indices",  "full_q_num_blocks",  "full_q_indices"};
+
+Shapes shapes(py::ssize_t rows, bool with_rows, py::ssize_t q, py::ssize_t kv) {
+  Shapes all;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (with_rows) all[i].push_back(rows);
+    all[i].push_back(i < 4 ? q : kv);
+    if (i % 2 == 1) all[i].push_back(i < 4 ? kv : q);
+  }
+  return all;
+}
+
+BlockMask lists_at(const std::array<std::int32_t*, 8>& at) {
+  return {{at[0], at[1]}, {at[2], at[3]}, {at[4], at[5]}, {at[6], at[7]}};
+}
+
+// New ones, in one block.
+BlockMaskArrays block_mask_arrays(const Shapes& shapes) {
+  constexpr std::size_t kLine = 16;  // numbers of a cache line
+  std::array<std::size_t, 9> begins{};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    std::size_t size = 1;
+    for (const py::ssize_t side : shapes[i]) size *= static_cast<std::size_t>(side);
+    begins[i + 1] = begins[i] + (size + kLine - 1) / kLine * kLine;
+  }
+  const auto sides = shapes[1];  // the rows may be missing
+  const auto block = take_block(
+      {sides.size() == 3 ? sides[0] : 1, sides[sides.size() - 2], sides.back()}, begins.back());
+  const py::capsule owner = keep(block);
+  BlockMaskArrays made;
+  std::array<std::int32_t*, 8> at{};
+  for (std::size_t i = 0; i < shapes.size(); ++i) {
+    at[i] = block.get() + begins[i];
+    made.tuple[i] = py::array_t<std::int32_t>(shapes[i], at[i], owner);
+  }
+  made.lists = lists_at(at);
+  return made;
+}
+
+// Those of an earlier call.
+BlockMaskArrays block_mask_arrays(const py::tuple& out, const Shapes& shapes) {
+  std::array<std::int32_t*, 8> at{};
+  if (out.size() != at.size()) throw PlanError("out has not the eight arrays of a block mask");
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    const py::handle given = out[i];
+    if (py::isinstance<Array<std::int32_t>>(given)) {
+      auto array = py::reinterpret_borrow<Array<std::int32_t>>(given);
+      const bool fits = std::equal(shapes[i].begin(), shapes[i].end(), array.shape(),
+                                   array.shape() + array.ndim());
+      if (fits && array.writeable()) {
+        at[i] = array.mutable_data();
+        continue;
+      }
+    }
+    throw PlanError(std::string("out.") + kBlockMaskNames[i] + " must be an int32 array of the " +
+                    "shape " + py::str(py::cast(shapes[i])).cast<std::string>() +
+                    ", contiguous and writable, as for this batch; make one without out");
+  }
+  return {out, lists_at(at)};
 }
 
 void bind_columns(py::module_& m) {
@@ -191,7 +267,13 @@ void bind_masks(py::module_& m) {
         return check_rows(view(cu_seqlens), rows);
       },
       py::arg("cu_seqlens").noconvert(), py::arg("rows"));
-  m.def("count_blocks", &count_blocks, py::arg("slots"), py::arg("size"));
+  m.def(
+      "check_rule",
+      [](std::optional<std::int64_t> window, const MaybeArray<std::int64_t>& prefix_lengths) {
+        const AttentionRule rule = attention_rule(true, window, prefix_lengths);
+        check_rule(rule, rule.prefix_lengths.size());
+      },
+      py::arg("window"), py::arg("prefix_lengths").noconvert());
   m.def(
       "write_dense_mask",
       [](const Array<std::int32_t>& cu_seqlens, std::int64_t rows, bool causal,
@@ -210,26 +292,25 @@ void bind_masks(py::module_& m) {
       py::arg("prefix_lengths").noconvert(), py::arg("seen"), py::arg("unseen"), py::arg("cleared"),
       py::arg("out"));
   m.def(
-      "write_block_mask",
-      [](const Array<std::int32_t>& cu_seqlens, std::int64_t rows, std::int64_t block_q,
-         std::int64_t block_kv, std::optional<std::int64_t> window,
-         const MaybeArray<std::int64_t>& prefix_lengths, std::array<Array<std::int32_t>, 8>& out) {
+      "block_mask_arrays",
+      [](const Array<std::int32_t>& cu_seqlens, std::int64_t rows, bool with_rows,
+         std::int64_t block_q, std::int64_t block_kv, std::optional<std::int64_t> window,
+         const MaybeArray<std::int64_t>& prefix_lengths, const std::optional<py::tuple>& out) {
         const std::int64_t width = check_rows(view(cu_seqlens), rows);
-        const std::int64_t q_blocks = rows * count_blocks(width, block_q);
-        const std::int64_t kv_blocks = rows * count_blocks(width, block_kv);
-        std::array<BlockLists, 4> lists{};
-        for (std::size_t i = 0; i < lists.size(); ++i) {
-          const std::int64_t blocks = i < 2 ? q_blocks : kv_blocks;
-          lists[i] = {writable(out[2 * i], blocks),
-                      writable(out[2 * i + 1], q_blocks * kv_blocks / rows)};
-        }
+        const std::int64_t q = count_blocks(width, block_q);
+        const std::int64_t kv = count_blocks(width, block_kv);
+        const BlockMaskArrays arrays = out ? block_mask_arrays(*out, shapes(rows, with_rows, q, kv))
+                                           : block_mask_arrays(shapes(rows, with_rows, q, kv));
         const AttentionRule rule = attention_rule(true, window, prefix_lengths);
-        const ReleasedGil unlocked;
-        write_block_mask(view(cu_seqlens), rows, rule, {block_q, block_kv},
-                         {lists[0], lists[1], lists[2], lists[3]});
+        {
+          const ReleasedGil unlocked;
+          write_block_mask(view(cu_seqlens), rows, rule, {block_q, block_kv}, arrays.lists);
+        }
+        return arrays.tuple;
       },
-      py::arg("cu_seqlens").noconvert(), py::arg("rows"), py::arg("block_q"), py::arg("block_kv"),
-      py::arg("window"), py::arg("prefix_lengths").noconvert(), py::arg("out").noconvert());
+      py::arg("cu_seqlens").noconvert(), py::arg("rows"), py::arg("with_rows"), py::arg("block_q"),
+      py::arg("block_kv"), py::arg("window"), py::arg("prefix_lengths").noconvert(),
+      py::arg("out"));
 }
 
 }  // namespace brimful

@@ -26,10 +26,6 @@ class Rows(NamedTuple):
     def number(self) -> int:
         return 1 if self.rows is None else self.rows
 
-    @property
-    def axes(self) -> tuple[int, ...]:
-        return () if self.rows is None else (self.rows,)
-
 
 def as_whole(name: str, value: Any) -> int:
     try:
@@ -198,10 +194,14 @@ def is_torch_dtype(dtype: Any) -> bool:
 
 def wants_torch(*given: Any) -> bool:
     """Whether one of them is a tensor, or a list of tensors."""
-    if "torch" not in sys.modules:
+    torch = sys.modules.get("torch")
+    if torch is None:
         return False
-    firsts = (value[0] if isinstance(value, list | tuple) and value else value for value in given)
-    return any(is_tensor(value) for value in firsts)
+    for value in given:
+        one = value[0] if isinstance(value, list | tuple) and value else value
+        if isinstance(one, torch.Tensor):
+            return True
+    return False
 
 
 def result_like(array: npt.NDArray[Any], *given: Any) -> Any:

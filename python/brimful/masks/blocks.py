@@ -10,7 +10,8 @@ import numpy.typing as npt
 from brimful import _core
 from brimful._core import PlanError
 from brimful.extras import require
-from brimful.masks.arguments import as_block_size, as_rows, as_window
+from brimful.masks.arguments import as_block_size, as_rows, as_whole, as_window
+from brimful.padding_columns import on_device
 
 
 class BlockMaskArrays(NamedTuple):
@@ -55,26 +56,17 @@ def block_mask_arrays(
     """
     given = as_rows(cu_seqlens, rows, prefix_lengths)
     block_q, block_kv = as_block_size(block_size)
-    width = _core.check_rows(given.cu_seqlens, given.number)
-    q = _core.count_blocks(width, block_q)
-    kv = _core.count_blocks(width, block_kv)
-    kv_lists = [(*given.axes, q), (*given.axes, q, kv)]
-    q_lists = [(*given.axes, kv), (*given.axes, kv, q)]
-    shapes = kv_lists * 2 + q_lists * 2
-    if out is None:
-        out = BlockMaskArrays(*(np.zeros(shape, np.int32) for shape in shapes))
-    else:
-        _check_out(out, shapes)
-    _core.write_block_mask(
+    arrays = _core.block_mask_arrays(
         given.cu_seqlens,
         given.number,
+        given.rows is not None,
         block_q,
         block_kv,
         as_window(window),
         given.prefix_lengths,
-        list(out),
+        out,
     )
-    return out
+    return BlockMaskArrays._make(arrays) if out is None else out
 
 
 def block_mask(
@@ -84,6 +76,7 @@ def block_mask(
     window: int | None = None,
     prefix_lengths: Any = None,
     rows: int | None = None,
+    total: int | None = None,
     device: Any = None,
 ) -> Any:
     """FlexAttention's BlockMask for causal attention inside documents, as create_block_mask would
@@ -92,32 +85,37 @@ def block_mask(
     Its mask_mod looks into tensors whose shape goes by the slots alone, so that flex_attention is
     compiled once, however documents vary.
 
+    On a CUDA device a kernel makes the lists there, on the current stream, without waiting.
+
     Args:
-        cu_seqlens, block_size, window, prefix_lengths, rows: as for `block_mask_arrays`.
-        device: where the mask shall be. None: where cu_seqlens is.
+        cu_seqlens, block_size, window, prefix_lengths, rows: as for `block_mask_arrays`. Where
+            cu_seqlens is a tensor on a CUDA device, it is flattened, prefix_lengths is there too,
+            and what they hold is not checked.
+        total: slots, for a cu_seqlens on a device. None: its last number, for which the call
+            waits.
+        device: where the mask shall be, for a cu_seqlens in host memory. None: there as well.
 
     Returns:
         torch's BlockMask, `[1, 1, total, total]`, or `[rows, 1, L, L]` where rows are given.
         Checked against create_block_mask of torch 2.13.
 
     Raises:
-        PlanError: as for `block_mask_arrays`.
+        PlanError: as for `block_mask_arrays`; `total` or `device` where they say nothing new.
+        DeviceError: the launch fails, or this build has no CUDA.
         ModuleNotFoundError: torch is not installed.
     """
     require("torch", "torch", "bf.masks.block_mask")
+    size, far = as_block_size(block_size), as_window(window)
+    if on_device(cu_seqlens):
+        from brimful.masks import device as kernels
+
+        if device is not None:
+            raise PlanError(f"cu_seqlens is on {cu_seqlens.device} already: leave device out")
+        slots = int(cu_seqlens[-1]) if total is None else as_whole("total", total)
+        count = 1 if rows is None else as_whole("rows", rows)
+        return kernels.block_mask(cu_seqlens, size, far, prefix_lengths, count, slots)
+    if total is not None:
+        raise PlanError("cu_seqlens is in host memory and ends at its total: leave total out")
     from brimful.masks import flex
 
-    given = as_rows(cu_seqlens, rows, prefix_lengths)
-    return flex.block_mask(given, as_block_size(block_size), as_window(window), device)
-
-
-def _check_out(out: Any, shapes: list[tuple[int, ...]]) -> None:
-    if not isinstance(out, BlockMaskArrays):
-        raise PlanError(f"out is a {type(out).__name__}; what an earlier call returned is expected")
-    for name, array, shape in zip(out._fields, out, shapes, strict=True):
-        fits = isinstance(array, np.ndarray) and array.dtype == np.int32 and array.shape == shape
-        if not (fits and array.flags.c_contiguous and array.flags.writeable):
-            raise PlanError(
-                f"out.{name} is {getattr(array, 'dtype', type(array))} "
-                f"{list(np.shape(array))}; int32 {list(shape)}, contiguous and writable, expected"
-            )
+    return flex.block_mask(as_rows(cu_seqlens, rows, prefix_lengths), size, far, device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,39 +18,85 @@ from brimful.masks.blocks import block_mask_arrays
 def block_mask(
     given: Rows, block_size: tuple[int, int], window: int | None, device: Any
 ) -> BlockMask:
-    """The BlockMask by its constructor: given the q lists too, torch has nothing to transpose."""
-    rows = given.number
+    """In host memory, or on a CUDA device, where only cu_seqlens goes to."""
+    if is_cuda(device):
+        from brimful.masks import device as kernels
+
+        _core.check_rows(given.cu_seqlens, given.number)
+        _core.check_rule(window, given.prefix_lengths)
+        offsets = torch.from_numpy(given.cu_seqlens).to(device)
+        prefixes = given.prefix_lengths
+        there = None if prefixes is None else torch.from_numpy(prefixes).to(device)
+        total = int(given.cu_seqlens[-1])
+        return kernels.block_mask(offsets, block_size, window, there, given.number, total)
     arrays = block_mask_arrays(
         given.cu_seqlens,
         block_size,
         window=window,
         prefix_lengths=given.prefix_lengths,
-        rows=rows,
+        rows=given.number,
     )
-    width = int(given.cu_seqlens[-1]) // rows
-    begin = np.empty((rows, width), np.int32)
+    width = int(given.cu_seqlens[-1]) // given.number
+    begin = np.empty((given.number, width), np.int32)
     prefix_end = None if given.prefix_lengths is None else np.empty_like(begin)
-    _core.write_bounds(given.cu_seqlens, rows, given.prefix_lengths, begin, None, prefix_end)
+    _core.write_bounds(
+        given.cu_seqlens, given.number, given.prefix_lengths, begin, None, prefix_end
+    )
 
-    def placed(array: npt.NDArray[np.int32]) -> Any:
+    def placed(array: npt.NDArray[np.int32]) -> torch.Tensor:
         tensor = torch.from_numpy(array)
         return tensor if device is None else tensor.to(device)
 
-    def by_query(column: npt.NDArray[np.int32]) -> Any:
-        tensor = placed(column if rows > 1 else column[0])
-        return (lambda b, q: tensor[b, q]) if rows > 1 else (lambda b, q: tensor[q])
+    return make_mask(
+        {name: placed(array) for name, array in arrays._asdict().items()},
+        placed(begin),
+        None if prefix_end is None else placed(prefix_end),
+        block_size,
+        window,
+    )
 
-    see = _mask_mod(by_query(begin), None if prefix_end is None else by_query(prefix_end), window)
-    lists: dict[str, Any] = {
-        name: placed(array[:, None]) for name, array in arrays._asdict().items()
-    }
-    return BlockMask((width, width), **lists, BLOCK_SIZE=block_size, mask_mod=see)
+
+def is_cuda(device: Any) -> bool:
+    return device is not None and torch.device(device).type == "cuda"
+
+
+def make_mask(
+    lists: Mapping[str, torch.Tensor],
+    begin: torch.Tensor,
+    prefix_end: torch.Tensor | None,
+    block_size: tuple[int, int],
+    window: int | None,
+) -> BlockMask:
+    """The BlockMask by its constructor: given the q lists too, torch has nothing to transpose.
+
+    Args:
+        lists: torch's eight, of the shapes [rows, R], [rows, R, C] and so on.
+        begin, prefix_end: [rows, L], where the segment of each query begins, and where its prefix
+            ends.
+    """
+    heads: dict[str, Any] = {name: numbers[:, None] for name, numbers in lists.items()}
+    return BlockMask(
+        (begin.shape[1], begin.shape[1]),
+        **heads,
+        BLOCK_SIZE=block_size,
+        mask_mod=_mask_mod(
+            _by_query(begin), None if prefix_end is None else _by_query(prefix_end), window
+        ),
+    )
+
+
+def _by_query(column: torch.Tensor) -> Any:
+    """What the column says of query q of batch row b. A single row is that of every b."""
+    if len(column) == 1:
+        one = column[0]
+        return lambda b, q: one[q]
+    return lambda b, q: column[b, q]
 
 
 def _mask_mod(begin: Any, prefix_end: Any, window: int | None) -> Any:
     """Whether query q sees key k. `begin(b, q)` and `prefix_end(b, q)` look into tensors whose
     shape goes by slots; nothing else that it closes over varies from batch to batch, so that
-    flex_attention is compiled once. A single row is that of every b.
+    flex_attention is compiled once.
     """
 
     def mask_mod(b: Any, h: Any, q: Any, k: Any) -> Any:

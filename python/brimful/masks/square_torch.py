@@ -11,14 +11,21 @@ from brimful._core import PlanError
 from brimful.masks.square import UNSIGNED, Square, check_out
 
 # numpy does not know every dtype of torch, but their bits.
-_SIGNED = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_BITS: dict[int, Any] = {
+    1: (np.uint8, torch.uint8),
+    2: (np.int16, torch.int16),
+    4: (np.int32, torch.int32),
+    8: (np.int64, torch.int64),
+}
 
 
 def square(shape: tuple[int, ...], dtype: Any, out: Any) -> Square:
     kind = _kind(dtype)
     cleared = out is None and kind == torch.bool
     if out is None:
-        out = torch.from_numpy(np.zeros(shape, bool)) if cleared else torch.empty(shape, dtype=kind)
+        # Memory of numpy, which asks for huge pages.
+        bits = (np.zeros if cleared else np.empty)(shape, _BITS[kind.itemsize][0])
+        out = torch.from_numpy(bits).view(kind)
     else:
         kept = isinstance(out, torch.Tensor) and out.device.type == "cpu" and out.is_contiguous()
         check_out(out, shape, kind, kept)
@@ -29,10 +36,13 @@ def square(shape: tuple[int, ...], dtype: Any, out: Any) -> Square:
 
 def _kind(dtype: Any) -> torch.dtype:
     try:
-        kind = (
-            dtype if isinstance(dtype, torch.dtype) else torch.from_numpy(np.empty(0, dtype)).dtype
-        )
-        if kind == torch.bool or torch.isneginf(torch.tensor(-torch.inf, dtype=kind).float()):
+        if not isinstance(dtype, torch.dtype):
+            dtype = torch.from_numpy(np.empty(0, dtype)).dtype
+        kind: torch.dtype = dtype
+        if kind == torch.bool:
+            return kind
+        least = torch.tensor(-torch.inf, dtype=kind) if kind.is_floating_point else torch.tensor(0)
+        if torch.isneginf(least.float()):
             return kind
     except (TypeError, RuntimeError, OverflowError, ValueError):
         pass
@@ -41,4 +51,4 @@ def _kind(dtype: Any) -> torch.dtype:
 
 def _bits(tensor: torch.Tensor) -> Any:
     size = tensor.element_size()
-    return tensor.detach().view(_SIGNED[size]).numpy().view(UNSIGNED[size])
+    return tensor.detach().view(_BITS[size][1]).numpy().view(UNSIGNED[size])
