@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -253,6 +254,20 @@ def test_results_that_live_are_never_written_again() -> None:
     for end in range(1, 700, 7):
         arrays([0, end, 700])
     assert [view.tolist() for view in views] == told_views
+
+
+def test_threads_get_memory_of_their_own() -> None:
+    def work(seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        for _ in range(150):
+            total = int(rng.choice([256, 700, 1000]))
+            cu = np.array([0, rng.integers(0, total), total], np.int32)
+            made = arrays(np.sort(cu), 64)
+            want = arrays(np.sort(cu), 64, rows=1)
+            assert listed(made) == listed([of[0] for of in want])
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(work, range(4)))
 
 
 def test_entries_behind_the_count_are_blocks_of_the_mask_for_any_order_of_calls() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -393,3 +395,60 @@ def test_tensors_elsewhere_are_refused() -> None:
         masks.position_ids(elsewhere)
     with pytest.raises(bf.DeviceError, match="ids is on meta"):
         masks.labels(elsewhere, [0, 2])
+
+
+@pytest.mark.parametrize("kind", [list, torch.tensor, lambda x: np.array(x, np.int32)], ids=str)
+def test_c36_lists_tensors_and_arrays_give_the_same(kind: Any) -> None:
+    tokens, lengths = [11, 12, 13, 14, 21, 22, 23], kind([4, 3])
+    cu = masks.cu_seqlens(lengths)
+    assert cu.tolist() == [0, 4, 7]
+    for offsets_ in (cu, kind([0, 4, 7])):
+        made = masks.labels(kind(tokens), offsets_, loss_mask=kind([0, 1, 1, 1, 0, 0, 1]))
+        assert made.tolist() == [-100, 12, 13, 14, -100, -100, 23]
+        assert masks.document_ids(offsets_, lengths=kind([4, 2])).tolist() == [0] * 4 + [1, 1, -1]
+        assert masks.position_ids(offsets_, starts=kind([5, 0])).tolist() == [5, 6, 7, 8, 0, 1, 2]
+        assert masks.dense(offsets_, prefix_lengths=kind([2, 0])).sum() == 10 + 1 + 6
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None  # as if it were not installed
+import brimful as bf
+cu = bf.masks.cu_seqlens([3, 2], total=8)
+made = [
+    bf.masks.position_ids(cu), bf.masks.document_ids(cu), bf.masks.seq_idx(cu),
+    bf.masks.labels(range(8), cu), bf.masks.shift_labels([1] * 8, cu),
+    bf.masks.loss_weights([1] * 8, cu), *bf.masks.segment_bounds(cu),
+    bf.masks.dense(cu, dtype="float32"), *bf.masks.block_mask_arrays(cu),
+]
+print({type(array).__module__ for array in made})
+try:
+    bf.masks.block_mask(cu)
+except ModuleNotFoundError as error:
+    print(error)
+"""
+
+
+def test_torch_is_needed_for_its_own_objects_only() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    kinds, error = done.stdout.splitlines()
+    assert kinds == "{'numpy'}"
+    assert error.startswith("bf.masks.block_mask needs torch")
+    assert "brimful[torch]" in error
+
+
+def test_c34_a_gap_moves_spans_too() -> None:
+    lengths, spans = [3, 2, 4], [(1, 3), (1, 2), (2, 4)]
+    cu = masks.cu_seqlens(lengths, align=4)
+    mask = np.zeros(cu[-1], bool)
+    for begin, (first, last) in zip(cu.tolist(), spans, strict=False):
+        mask[begin + first : begin + last] = True
+    shifted = masks.shift_labels(np.arange(12), cu, loss_mask=mask, lengths=lengths)
+    assert shifted[shifted != -100].tolist() == [1, 2, 5, 10, 11]
+    assert np.nonzero(shifted != -100)[0].tolist() == [0, 1, 4, 9, 10]

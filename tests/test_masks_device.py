@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful.masks import device as kernels
-from kernels import PLACES
 from mask_truth import listed, many_lengths, offsets
+from places import PLACES
 
 NAMES = bf.masks.BlockMaskArrays._fields
 DEVICES = ["cpu", "cuda"][: len(PLACES)]

@@ -80,3 +80,17 @@ def test_lists_decide_in_compiled_attention() -> None:
     wrong.full_kv_num_blocks[..., 2] -= 1
     assert not torch.allclose(right, compiled(q, k, v, block_mask=wrong), atol=1e-3)
     assert np.isfinite(right.numpy()).all()
+
+
+def test_c14_a_change_in_one_document_changes_no_bit_of_another() -> None:
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    compiled = torch.compile(flex_attention)
+    mask = bf.masks.block_mask(bf.masks.cu_seqlens([190, 110]))
+    q, k, v = torch.randn(3, 1, 1, 300, 16)
+    before = compiled(q, k, v, block_mask=mask)
+    for tensor in (q, k, v):
+        tensor[..., 5, :] = torch.randn(16)
+    after = compiled(q, k, v, block_mask=mask)
+    assert not torch.equal(before[..., :190, :], after[..., :190, :])
+    assert torch.equal(before[..., 190:, :], after[..., 190:, :])

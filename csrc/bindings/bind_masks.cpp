@@ -1,6 +1,7 @@
 // Masks and metadata for Python: arrays in, and arrays of the right size to write into.
 #include <pybind11/numpy.h>
 #include <pybind11/stl.h>
+#include <pybind11/typing.h>
 
 #include <algorithm>
 #include <array>
@@ -88,6 +89,8 @@ AttentionRule attention_rule(bool causal, std::optional<std::int64_t> window,
                              const MaybeArray<std::int64_t>& prefix_lengths) {
   return {causal, window.value_or(kNoWindow), view(prefix_lengths)};
 }
+
+using Tuple = py::typing::Tuple<Array<std::int32_t>, py::ellipsis>;
 
 // The arrays of a block mask for Python, and where the core writes them.
 struct BlockMaskArrays {
@@ -267,6 +270,7 @@ void bind_masks(py::module_& m) {
         return check_rows(view(cu_seqlens), rows);
       },
       py::arg("cu_seqlens").noconvert(), py::arg("rows"));
+  m.def("count_blocks", &count_blocks, py::arg("slots"), py::arg("size"));
   m.def(
       "check_rule",
       [](std::optional<std::int64_t> window, const MaybeArray<std::int64_t>& prefix_lengths) {
@@ -295,7 +299,7 @@ void bind_masks(py::module_& m) {
       "block_mask_arrays",
       [](const Array<std::int32_t>& cu_seqlens, std::int64_t rows, bool with_rows,
          std::int64_t block_q, std::int64_t block_kv, std::optional<std::int64_t> window,
-         const MaybeArray<std::int64_t>& prefix_lengths, const std::optional<py::tuple>& out) {
+         const MaybeArray<std::int64_t>& prefix_lengths, const std::optional<Tuple>& out) -> Tuple {
         const std::int64_t width = check_rows(view(cu_seqlens), rows);
         const std::int64_t q = count_blocks(width, block_q);
         const std::int64_t kv = count_blocks(width, block_kv);

@@ -55,9 +55,11 @@ __all__: list[str] = [
     "TokenRuns",
     "TokenStore",
     "arrow_store",
+    "block_mask_arrays",
     "check_cu_seqlens",
     "check_cursor",
     "check_rows",
+    "check_rule",
     "check_segments",
     "count_batches",
     "count_blocks",
@@ -95,7 +97,6 @@ __all__: list[str] = [
     "untouched_window",
     "with_cached_offsets",
     "with_offsets",
-    "write_block_mask",
     "write_bounds",
     "write_dense_mask",
     "write_document_ids",
@@ -834,11 +835,25 @@ def arrow_store(
     offsets: numpy.ndarray,
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
+def block_mask_arrays(
+    cu_seqlens: numpy.typing.NDArray[numpy.int32],
+    rows: typing.SupportsInt | typing.SupportsIndex,
+    with_rows: bool,
+    block_q: typing.SupportsInt | typing.SupportsIndex,
+    block_kv: typing.SupportsInt | typing.SupportsIndex,
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
+    out: tuple | None,
+) -> tuple: ...
 def check_cu_seqlens(cu_seqlens: numpy.typing.NDArray[numpy.int32]) -> None: ...
 def check_cursor(plan: Plan, cursor: Cursor) -> None: ...
 def check_rows(
     cu_seqlens: numpy.typing.NDArray[numpy.int32], rows: typing.SupportsInt | typing.SupportsIndex
 ) -> int: ...
+def check_rule(
+    window: typing.SupportsInt | typing.SupportsIndex | None,
+    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
+) -> None: ...
 def check_segments(where: TokenRuns, cu_seqlens: numpy.typing.NDArray[numpy.int64]) -> None: ...
 def count_batches(
     plan: Plan,
@@ -1038,15 +1053,6 @@ def with_cached_offsets(
 def with_offsets(
     store: TokenStore, offsets: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]
 ) -> TokenStore: ...
-def write_block_mask(
-    cu_seqlens: numpy.typing.NDArray[numpy.int32],
-    rows: typing.SupportsInt | typing.SupportsIndex,
-    block_q: typing.SupportsInt | typing.SupportsIndex,
-    block_kv: typing.SupportsInt | typing.SupportsIndex,
-    window: typing.SupportsInt | typing.SupportsIndex | None,
-    prefix_lengths: numpy.typing.NDArray[numpy.int64] | None,
-    out: typing.Annotated[list[numpy.typing.NDArray[numpy.int32]], "FixedSize(8)"],
-) -> None: ...
 def write_bounds(
     cu_seqlens: numpy.typing.NDArray[numpy.int32],
     rows: typing.SupportsInt | typing.SupportsIndex,

@@ -11,9 +11,9 @@ from torch.nn.attention.flex_attention import BlockMask
 
 from brimful import _core
 from brimful._core import PlanError
+from brimful.kernels import launch
 from brimful.masks.blocks import BlockMaskArrays
 from brimful.masks.flex import make_mask
-from brimful.padding_device import launch
 
 
 def block_mask(
@@ -30,41 +30,22 @@ def block_mask(
     if rows < 1 or total < 0 or total % rows:
         raise PlanError(f"{total} slots are not {rows} rows of equal size")
     _core.check_rule(window, None)
-    width = total // rows
-    offsets = _plain(cu_seqlens)
-    prefixes = None if prefix_lengths is None else _plain(prefix_lengths)
+    offsets = _plain(cu_seqlens, torch.int32)
+    prefixes = None if prefix_lengths is None else _plain(prefix_lengths, torch.int64)
     if prefixes is not None and len(prefixes) != len(offsets) - 1:
         raise PlanError(
             f"there are {len(prefixes)} prefixes of {len(offsets) - 1} segments: give one a segment"
         )
-    lists = _lists(offsets, block_size, window, prefixes, rows, width)
-
-    slots = torch.arange(total, dtype=torch.int32, device=offsets.device)
-    row = slots // max(width, 1) * width
-    segment = torch.searchsorted(offsets[1:], slots, right=True).clamp(max=len(offsets) - 2)
-    begin = offsets[segment] - row
-    prefix_end = None
-    if prefixes is not None:
-        prefix_end = torch.minimum(begin + prefixes[segment], offsets[segment + 1] - row)
-        prefix_end = prefix_end.view(rows, width)
-    return make_mask(lists, begin.view(rows, width), prefix_end, block_size, window)
-
-
-def _lists(
-    offsets: torch.Tensor,
-    block_size: tuple[int, int],
-    window: int | None,
-    prefixes: torch.Tensor | None,
-    rows: int,
-    width: int,
-) -> dict[str, torch.Tensor]:
-    """[rows, R], [rows, R, C] and so on; entries behind their count are 0."""
+    width = total // rows
     q, kv = (_core.count_blocks(width, size) for size in block_size)
     shapes = [(rows, q), (rows, q, kv)] * 2 + [(rows, kv), (rows, kv, q)] * 2
     lists = {
         name: offsets.new_empty(shape)
         for name, shape in zip(BlockMaskArrays._fields, shapes, strict=True)
     }
+    bounds = {"begin": offsets.new_empty((rows, width))}
+    if prefixes is not None:
+        bounds["prefix_end"] = offsets.new_empty((rows, width))
     kernel = _core.make_block_mask(
         offsets.data_ptr(),
         segments=len(offsets) - 1,
@@ -72,19 +53,19 @@ def _lists(
         length=width,
         block_q=block_size[0],
         block_kv=block_size[1],
-        lists={name: tensor.data_ptr() for name, tensor in lists.items()},
+        out={name: tensor.data_ptr() for name, tensor in (lists | bounds).items()},
         window=0 if window is None else window,
         prefix_lengths=0 if prefixes is None else prefixes.data_ptr(),
     )
     launch(kernel, offsets.device)
-    return lists
+    return make_mask(lists, bounds["begin"], bounds.get("prefix_end"), block_size, window)
 
 
-def _plain(tensor: torch.Tensor) -> torch.Tensor:
-    """int32 [numbers], end to end."""
+def _plain(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """[numbers], end to end."""
     if tensor.ndim != 1 or tensor.is_floating_point() or tensor.dtype == torch.bool:
         raise PlanError(
             f"a tensor of the shape {list(tensor.shape)} and the dtype {tensor.dtype} is given; "
             "integers of one dimension are expected"
         )
-    return tensor.detach().to(torch.int32).contiguous()
+    return tensor.detach().to(dtype).contiguous()
