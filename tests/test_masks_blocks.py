@@ -24,6 +24,15 @@ NAMES = bf.masks.BlockMaskArrays._fields
 BLOCKS = [128, 64, (256, 128)]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def one_torch_thread() -> Iterator[None]:
+    """create_block_mask is many small operations, whose threads wait for each other."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
 def torch_lists(cu: Any, block_size: Any, window: int | None, prefixes: Any) -> list[Lists]:
     """What create_block_mask makes of a predicate."""
     total = int(cu[-1])
@@ -75,8 +84,8 @@ def edges() -> Iterator[tuple[list[int], dict[str, Any]]]:
 def random_cases(number: int) -> Iterator[tuple[list[int], dict[str, Any]]]:
     rng = np.random.default_rng(5)
     for _ in range(number):
-        kinds = [rng.integers(0, 4), rng.integers(1, 300), 128 * rng.integers(0, 3), 1]
-        lengths = [int(rng.permuted(kinds)[0]) for _ in range(rng.integers(1, 7))]
+        kinds = [rng.integers(0, 4), rng.integers(1, 200), 128 * rng.integers(0, 3), 1]
+        lengths = [int(rng.permuted(kinds)[0]) for _ in range(rng.integers(1, 6))]
         settings: dict[str, Any] = {}
         if rng.random() < 0.4:
             settings["window"] = int(rng.integers(1, 300))
@@ -246,7 +255,7 @@ def test_results_that_live_are_never_written_again() -> None:
     told = [listed(made) for made in kept]
     for end in range(2, 700, 31):
         arrays([0, end, 700])
-        arrays([0, 5, end, 700], 64)
+        arrays([0, 1, end, 700], 64)
     assert [listed(made) for made in kept] == told
     views = [made.kv_indices[3:] for made in kept]
     told_views = [view.tolist() for view in views]

@@ -80,7 +80,9 @@ def test_a_mask_made_on_a_device_is_that_of_the_host(
     found = bf.masks.block_mask(
         torch.from_numpy(cu).to(device, data.draw(st.sampled_from([torch.int32, torch.int64]))),
         block,
-        prefix_lengths=None if prefixes is None else torch.tensor(prefixes, device=device),
+        prefix_lengths=None
+        if prefixes is None
+        else torch.tensor(prefixes, dtype=torch.int64, device=device),
         total=total * len(rows) if told else None,
         **given_,
     )

@@ -46,18 +46,19 @@ def block_mask(
     bounds = {"begin": offsets.new_empty((rows, width))}
     if prefixes is not None:
         bounds["prefix_end"] = offsets.new_empty((rows, width))
-    kernel = _core.make_block_mask(
-        offsets.data_ptr(),
-        segments=len(offsets) - 1,
-        rows=rows,
-        length=width,
-        block_q=block_size[0],
-        block_kv=block_size[1],
-        out={name: tensor.data_ptr() for name, tensor in (lists | bounds).items()},
-        window=0 if window is None else window,
-        prefix_lengths=0 if prefixes is None else prefixes.data_ptr(),
-    )
-    launch(kernel, offsets.device)
+    if total:
+        kernel = _core.make_block_mask(
+            offsets.data_ptr(),
+            segments=len(offsets) - 1,
+            rows=rows,
+            length=width,
+            block_q=block_size[0],
+            block_kv=block_size[1],
+            out={name: tensor.data_ptr() for name, tensor in (lists | bounds).items()},
+            window=0 if window is None else window,
+            prefix_lengths=0 if prefixes is None else prefixes.data_ptr(),
+        )
+        launch(kernel, offsets.device)
     return make_mask(lists, bounds["begin"], bounds.get("prefix_end"), block_size, window)
 
 
