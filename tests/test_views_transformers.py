@@ -141,13 +141,17 @@ def test_c14_a_change_in_one_document_leaves_the_others_alone():
 
 
 @torch.no_grad()
-def test_positions_that_continue_are_safe_with_offsets_beside_them():
-    """transformers would look for documents where positions are smallest, and lose some tokens."""
-    documents = [np.arange(1, 40)]
-    loader = batches_of(documents, layout="varlen", positions="continue", overlong="split")
-    model = make_model("brimful_varlen")
-    for batch in loader:
-        assert not model(**batch.transformers()).logits.isnan().any()
+def test_positions_that_continue_need_offsets_or_a_mask():
+    """Pieces of one document behind each other look like one piece to a model that has neither."""
+    (batch,) = batches_of([np.arange(1, 40)], layout="varlen", positions="continue")
+    assert listed(batch.cu_seqlens) == [0, 24, 39]
+    assert listed(batch["position_ids"]) == [list(range(39))]
+    by_offsets = make_model("brimful_varlen")(**batch.transformers()).logits
+    model = make_model("sdpa")
+    by_mask = model(**batch, attention_mask=batch.dense_mask()).logits
+    torch.testing.assert_close(by_offsets, by_mask, atol=1e-5, rtol=1e-4)
+    by_neither = model(**batch, use_cache=False).logits
+    assert (by_neither - by_mask).abs().max() > 1e-3
 
 
 @torch.no_grad()

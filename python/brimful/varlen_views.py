@@ -41,7 +41,9 @@ class VarlenViews(Views):
 
     def transformers(self, *, seq_idx: bool = False) -> dict[str, Any]:
         """Arguments of a model of transformers: `model(**batch.transformers())`. Needed under
-        flash-attention, and right under sdpa, eager and flex too.
+        flash-attention. Under sdpa, eager and flex models look for documents in positions, so that
+        these must restart in each (as they do by default); where they continue, give such models
+        `model(**batch, attention_mask=batch.dense_mask())`, or `block_mask()` for flex.
 
         The batch's `input_ids`, `labels`, `shift_labels` and `position_ids`, flattened to
         [1, total]; `cu_seq_lens_q` and `cu_seq_lens_k`, one and the same tensor; `max_length_q` and
@@ -165,7 +167,8 @@ class VarlenViews(Views):
         Python ints. Then `.make_causal()`, and `.make_local_attention(window)` of the causal one,
         where a token counts itself; q, k and v are [1, total, heads, dim].
 
-        Checked against the masks of xformers 0.0.35; its kernels were not run here.
+        Checked with xformers 0.0.35: its masks equal `dense_mask()`, windows too. Its kernels were
+        not run here.
         """
         self._refuse_share("xformers()", "packed_seq_params() is for shares")
         return {"q_seqlen": np.diff(self._real_ends()).tolist()}
@@ -190,7 +193,8 @@ class VarlenViews(Views):
         a tail's like any other. For causal-conv1d and Mamba-2 (`seq_idx=`). A fresh tensor at each
         call: ask once a batch.
 
-        Read in the sources of causal-conv1d 1.7.0 and mamba-ssm 2.3.2, not run here: the kernels
+        Checked with the reference of causal-conv1d 1.7.0, which is written in torch: each segment
+        comes out as it does alone. Its kernels, and those of mamba-ssm 2.3.2, were only read: they
         compare neighbours, so that numbers need not begin at 0 in each row.
         """
         self._refuse_share("seq_idx()", "state-space layers need whole sequences")
