@@ -1,29 +1,43 @@
-"""Builds the CUDA backend, tests it, and times batches on their way to a GPU.
+"""Builds the CUDA backend, tests it, and measures it on a GPU, in less than five minutes.
 
-    python bench/gpu_check.py [report.md]
+    python bench/gpu_check.py [report.md] [--installed]
 
-Needs nvcc, torch and pytest. The report (bench/gpu_check.md unless named otherwise) is written only
-where there was a device to measure. Without one the script says why and ends with status 0; when
-the build or a test fails it ends with another.
+Needs torch, pytest, hypothesis and, unless --installed says that the brimful which Python imports
+has the CUDA backend already, nvcc. A short table comes last, and is written to the report
+(bench/gpu_check.md unless named otherwise). Without a device the script says why there is nothing
+to measure and ends with status 0; when the build, a test, a part or compute-sanitizer fails, with
+another.
 """
 
 from __future__ import annotations
 
+import argparse
 import importlib.util
-import itertools
 import os
 import platform
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
+
+from gpu.row import Row, table
 
 ROOT = Path(__file__).resolve().parent.parent
-BATCH_SIZE, SEQ_LEN, NUM_WORKERS = 16, 4096, 2
-BATCHES, ROUNDS = 500, 3
-CORPUS_TOKENS, MEAN_LENGTH = 50_000_000, 900
+TESTS = ("test_device*.py", "test_kernels*.py", "test_masks_device.py", "test_starvation*.py")
+SANITIZERS = {"memcheck": "ERROR SUMMARY: 0 errors", "racecheck": "0 hazards displayed"}
+FAILED = "failed"
+PARTS = (
+    ("gpu.kernels", "measure_expand"),
+    ("gpu.block_masks", "measure_kernel"),
+    ("gpu.block_masks", "measure_calls"),
+    ("gpu.kernels", "measure_unpad"),
+    ("gpu.copies", "measure_copies"),
+    ("gpu.copies", "measure_events"),
+    ("gpu.loaders", "measure_loaders"),
+    ("gpu.starving", "measure_starvation"),
+)
 
 
 def build(site: Path) -> None:
@@ -35,12 +49,14 @@ def build(site: Path) -> None:
     subprocess.run(command, check=True)
 
 
-def run_tests(site: Path) -> str:
-    """The closing line of the device tests, run against the build in `site`."""
+def run_tests(environment: dict[str, str]) -> str:
+    """The closing line of the device tests: a machine with a device runs each there too."""
+    tests = sorted(str(path) for name in TESTS for path in (ROOT / "tests").glob(name))
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "tests/test_device.py"],
+        # Another torch than the pinned one may warn of other things.
+        [sys.executable, "-m", "pytest", "-q", "-W", "default", *tests],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(site)},
+        env=environment,
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -49,74 +65,94 @@ def run_tests(site: Path) -> str:
     return done.stdout.splitlines()[-1]
 
 
-def documents() -> list[Any]:
-    """Arrays of geometric length in memory, so that no disk is measured."""
-    import numpy as np
+def sanitize(environment: dict[str, str]) -> str:
+    """What compute-sanitizer finds in the kernels, where it is installed and takes the device."""
+    program = shutil.which("compute-sanitizer") or "/usr/local/cuda/bin/compute-sanitizer"
+    if not Path(program).exists():
+        return "not run: it is not installed"
+    # Memory of its own for every tensor, so that what lies beyond one is not another's.
+    environment = {**environment, "PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}
+    for tool in SANITIZERS:
+        done = subprocess.run(
+            [program, "--tool", tool, sys.executable, "-m", "gpu.sanitized"],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+        )
+        found = verdict(tool, done.stdout)
+        if found != "clean":
+            return found
+    return "clean: " + ", ".join(SANITIZERS)
 
-    rng = np.random.default_rng(17)
-    tokens = rng.integers(0, 50_000, CORPUS_TOKENS, dtype=np.uint16)
-    cuts = rng.geometric(1 / MEAN_LENGTH, CORPUS_TOKENS // MEAN_LENGTH).cumsum()
-    return np.split(tokens, cuts[cuts < CORPUS_TOKENS])
+
+def verdict(tool: str, output: str) -> str:
+    """Of a run's output: "clean", or why it did not run. Faults end the script."""
+    if SANITIZERS[tool] in output and "Traceback" not in output:
+        return "clean"
+    if "Device not supported" in output:
+        return "not run: it does not take this device"
+    sys.exit(f"{output}\ncompute-sanitizer --tool {tool} did not find the kernels clean")
 
 
-def throughput(corpus: Any, device: str | None, pin_memory: bool) -> tuple[float, float]:
-    """Million tokens and GB of columns a second, of the best of ROUNDS rounds."""
-    import torch
-
-    import brimful as bf
-
-    settings = {"batch_size": BATCH_SIZE, "seq_len": SEQ_LEN, "num_workers": NUM_WORKERS}
-    loader = bf.DataLoader(corpus, shuffle=True, pin_memory=pin_memory, **settings)
-    batches = itertools.chain.from_iterable(itertools.repeat(loader))
-    best = (0.0, 0.0)
-    for _ in range(ROUNDS + 1):  # the first also starts threads and contexts
-        tokens = size = 0
+def measure() -> list[Row]:
+    """What was measured. A part that fails leaves the others their figures."""
+    rows = []
+    for module, name in PARTS:
         start = time.perf_counter()
-        for batch in itertools.islice(batches, BATCHES):
-            tokens += batch.num_tokens
-            size += sum(column.nbytes for column in batch.values())
-            if device is not None:
-                batch.to(device, non_blocking=True)
-        if device is not None:
-            torch.cuda.synchronize()
-        seconds = time.perf_counter() - start
-        best = max(best, (tokens / seconds / 1e6, size / seconds / 1e9))
-    return best
+        try:
+            rows += getattr(importlib.import_module(module), name)()
+        except Exception as error:
+            rows.append(Row(name, FAILED, f"{type(error).__name__}: {error}"))
+        print(f"{name}: {time.perf_counter() - start:.0f} s", flush=True)
+    return rows
 
 
-def report(corpus: Any, tests: str) -> str:
-    """The Markdown text of what was measured here."""
+def report(rows: list[Row], checks: str) -> str:
     import torch
 
-    ways = [("stay on the host", None, False), ("copied", "cuda", False), ("pinned", "cuda", True)]
-    rows = [(name, *throughput(corpus, device, pin)) for name, device, pin in ways]
     return f"""# The device, measured
 
-`python bench/gpu_check.py` on {torch.cuda.get_device_name()}, {os.cpu_count()} CPU cores;
-Python {platform.python_version()}, torch {torch.__version__}. Device tests: {tests}.
+`python bench/gpu_check.py` on {torch.cuda.get_device_name()}, {os.cpu_count()} CPU cores; Python
+{platform.python_version()}, torch {torch.__version__}. {checks}
 
-Batches of {BATCH_SIZE} x {SEQ_LEN} tokens, three int64 columns, {NUM_WORKERS} worker threads,
-torch's `.to(device, non_blocking=True)`; best of {ROUNDS} rounds of {BATCHES} batches.
-
-| batches | million tokens/s | GB/s |
-| --- | ---: | ---: |
-""" + "".join(f"| {name} | {tokens:.1f} | {size:.2f} |\n" for name, tokens, size in rows)
+{table(rows)}"""
 
 
 def main() -> None:
-    target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "bench" / "gpu_check.md"
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("report", nargs="?", type=Path, default=ROOT / "bench" / "gpu_check.md")
+    options.add_argument("--installed", action="store_true", help="build nothing")
+    given = options.parse_args()
+    start = time.perf_counter()
     with tempfile.TemporaryDirectory() as site:
-        build(Path(site))
-        tests = run_tests(Path(site))
-        sys.path.insert(0, site)
+        places = [str(ROOT / "bench")]
+        if not given.installed:
+            build(Path(site))
+            places.insert(0, site)
+        inherited = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(filter(None, [*places, *inherited])),
+        }
+        print(f"built: {time.perf_counter() - start:.0f} s", flush=True)
+        tests = run_tests(environment)
+        sys.path[:0] = places
         import brimful as bf
 
         if not bf.device.available():
             print(f"Built and tested, nothing measured: {bf.device.why_not()}")
             return
-        text = report(bf.open(documents()), tests)
-    target.write_text(text)
+        sanitized = sanitize(environment)
+        rows = measure()
+    checks = f"Device tests: {tests}. compute-sanitizer: {sanitized}. All of it took "
+    checks += f"{time.perf_counter() - start:.0f} s."
+    text = report(rows, checks)
+    given.report.write_text(text)
     print(text, end="")
+    if any(row.result == FAILED for row in rows):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
