@@ -38,7 +38,7 @@ def block_mask(
         )
     width = total // rows
     q, kv = (_core.count_blocks(width, size) for size in block_size)
-    shapes = [(rows, q), (rows, q, kv)] * 2 + [(rows, kv), (rows, kv, q)] * 2
+    shapes = [(rows, 1, q), (rows, 1, q, kv)] * 2 + [(rows, 1, kv), (rows, 1, kv, q)] * 2
     lists = {
         name: offsets.new_empty(shape)
         for name, shape in zip(BlockMaskArrays._fields, shapes, strict=True)

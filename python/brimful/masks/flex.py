@@ -48,7 +48,7 @@ def block_mask(
         return tensor if device is None else tensor.to(device)
 
     return make_mask(
-        {name: placed(array) for name, array in arrays._asdict().items()},
+        {name: placed(array[:, None]) for name, array in arrays._asdict().items()},
         placed(begin),
         None if prefix_end is None else placed(prefix_end),
         block_size,
@@ -70,14 +70,14 @@ def make_mask(
     """The BlockMask by its constructor: given the q lists too, torch has nothing to transpose.
 
     Args:
-        lists: torch's eight, of the shapes [rows, R], [rows, R, C] and so on.
+        lists: torch's eight, of the shapes [rows, 1, R], [rows, 1, R, C] and so on.
         begin, prefix_end: [rows, L], where the segment of each query begins, and where its prefix
             ends.
     """
-    heads: dict[str, Any] = {name: numbers[:, None] for name, numbers in lists.items()}
+    named: dict[str, Any] = dict(lists)
     return BlockMask(
         (begin.shape[1], begin.shape[1]),
-        **heads,
+        **named,
         BLOCK_SIZE=block_size,
         mask_mod=_mask_mod(
             _by_query(begin), None if prefix_end is None else _by_query(prefix_end), window
