@@ -96,6 +96,10 @@ class Run:
             settings["skip"] = [rng.randrange(12), range(20, 20 + rng.randrange(1, 30))]
         if settings["packing"] not in ("pad", "bucket") and rng.random() < 0.2:
             settings["max_segments"] = rng.choice([1, 3])
+        if rng.random() < 0.3:
+            settings["align"] = rng.choice(divisors(settings["seq_len"]))
+        if rng.random() < 0.3:
+            settings["carry_label"] = True
         return settings
 
     def loader(self, split: tuple[int, int, int], rank: int, **how: Any) -> bf.DataLoader:
@@ -103,12 +107,17 @@ class Run:
         return bf.DataLoader(
             self.corpus,
             **self.settings,
+            **{"fields": self.fields()[0], **how},
             world_size=world_size,
             rank=rank,
             batch_size=batch_size,
             accumulate=accumulate,
-            **how,
         )
+
+    def fields(self) -> list[list[str] | None]:
+        if "carry_label" in self.settings:
+            return [["input_ids", "shift_labels"], ["input_ids", "shift_labels", "loss_weights"]]
+        return [None, ["input_ids"], ["input_ids", "labels", "document_ids"]]
 
     def random_split(self) -> tuple[int, int, int]:
         world_size = self.random.choice(divisors(self.bins_per_step))
@@ -135,7 +144,7 @@ def rows_of(batch: bf.Batch, loader: bf.DataLoader) -> list[Row]:
     rows: dict[int, Row] = {}
     for s, d in enumerate(batch.documents):
         if d >= 0:
-            piece = (int(d), int(batch.starts[s]), int(cu[s + 1] - cu[s]))
+            piece = (int(d), int(batch.starts[s]), int(batch.lengths[s]))
             rows.setdefault(int(cu[s]) // width, []).append(piece)
     return [rows[number] for number in sorted(rows)]
 
@@ -193,7 +202,7 @@ class Segment:
             "timeout": rng.choice([0, 0, 0.001]),
             "io": rng.choice(["mmap", "pread"]),
             "positions": rng.choice(["restart", "continue"]),
-            "fields": rng.choice([["input_ids"], ["input_ids", "labels", "document_ids"], None]),
+            "fields": rng.choice(run.fields()),
         }
         if rng.random() < 0.3:
             how["max_slots"] = rng.choice([2, 5, 12])

@@ -57,7 +57,7 @@ def delivered(loaders: list[bf.DataLoader], epochs: int) -> dict[int, list[tuple
             for s, d in enumerate(batch.documents.tolist()):
                 place = (loader.config.rank, batch.micro_batch, int(cu[s]) // width)
                 if d >= 0:
-                    entries.append((*place, d, int(batch.starts[s]), int(cu[s + 1] - cu[s])))
+                    entries.append((*place, d, int(batch.starts[s]), int(batch.lengths[s])))
     return steps
 
 

@@ -80,7 +80,7 @@ std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, 
   }
   if (meta.cu_seqlens.size() > entries) {
     throw PlanError("a batch has " + std::to_string(segments.size()) +
-                    " segments, and cu_seqlens " + "room for " + std::to_string(entries - 1));
+                    " segments, and cu_seqlens room for " + std::to_string(entries - 1));
   }
   meta.cu_seqlens.resize(entries, static_cast<std::int32_t>(at));
   return segments;

@@ -43,6 +43,10 @@ Layout::Layout(LayoutConfig config) : config_(std::move(config)) {
                     " tokens cannot be addressed: both must be at least 1 and their product below "
                     "2^31, the limit of cu_seqlens");
   }
+  if (config_.align < 1 || config_.seq_len % config_.align != 0) {
+    throw PlanError("align is " + std::to_string(config_.align) + " and seq_len is " +
+                    std::to_string(config_.seq_len) + "; align must divide seq_len");
+  }
   check(config_.zigzag, config_);
   const std::int64_t share = config_.batch_size * config_.seq_len / config_.zigzag.size;
   constexpr std::size_t kAlignment = 64;

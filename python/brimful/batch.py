@@ -23,22 +23,23 @@ class Batch(VarlenViews, MaskViews):
 
     Attributes:
         cu_seqlens: int32 `[segments + 1]`, where each segment begins in the flattened batch; the
-            last is the number of tokens. A row's start is always one, and a row's unused end (its
-            tail) is a segment of its own.
+            last is the number of slots. A row's start is always one, and a row's unused end (its
+            tail) is a segment of its own. Under `align=` a segment takes in the gap behind its
+            tokens; under `max_segments=` the last entry is repeated up to a fixed number.
         cu_seqlens_host: the same as a numpy array in host memory, wherever the batch is.
         epoch: the epoch it belongs to.
         step: number of its optimizer step in the run, from 0 through all epochs. Asking for it
             counts the epochs before where a loop left one early.
         micro_batch: its number in the step.
         num_segments: segments, tails included.
-        max_seqlen: tokens of the longest segment.
-        num_tokens: tokens without tails and without bad documents; 0 marks a batch that teaches
+        max_seqlen: slots of the longest segment.
+        num_tokens: tokens without gaps, tails and bad documents; 0 marks a batch that teaches
             nothing: a dummy row, or nothing but bad documents.
         num_items: labels other than -100 in this batch.
         num_items_step: the same for all micro-batches of the step on this rank, as planned: labels
             of documents that turn out to be bad count.
         num_items_step_global: and over all ranks, without communication.
-        attention_work: sum of squared segment lengths without tails and bad documents: what exact
+        attention_work: sum of squared `lengths` without tails and bad documents: what exact
             attention costs, where `num_tokens` stands for everything else.
         lengths: int64 numpy `[segments]`, real tokens of each segment; of a tail, its slots.
         documents: int64 numpy `[segments]`, document numbers in the corpus, -1 for a tail or a bad
