@@ -85,7 +85,8 @@ def block_mask(
     Its mask_mod looks into tensors whose shape goes by the slots alone, so that flex_attention is
     compiled once, however documents vary.
 
-    On a CUDA device a kernel makes the lists there, on the current stream, without waiting.
+    On a CUDA device a kernel makes the lists there, on the current stream. In a build without CUDA
+    they are made in host memory and copied. Either way nothing waits for the device.
 
     Args:
         cu_seqlens, block_size, window, prefix_lengths, rows: as for `block_mask_arrays`. Where

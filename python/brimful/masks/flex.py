@@ -18,15 +18,19 @@ from brimful.masks.blocks import block_mask_arrays
 def block_mask(
     given: Rows, block_size: tuple[int, int], window: int | None, device: Any
 ) -> BlockMask:
-    """In host memory, or on a CUDA device, where only cu_seqlens goes to."""
-    if is_cuda(device):
+    """In host memory, or on a device: made on one by a kernel where there is one, of cu_seqlens
+    alone, and copied to it elsewhere. Nothing waits for the device.
+    """
+    if has_kernel(device):
         from brimful.masks import device as kernels
 
         _core.check_rows(given.cu_seqlens, given.number)
         _core.check_rule(window, given.prefix_lengths)
-        offsets = torch.from_numpy(given.cu_seqlens).to(device)
+        offsets = torch.from_numpy(given.cu_seqlens).to(device, non_blocking=True)
         prefixes = given.prefix_lengths
-        there = None if prefixes is None else torch.from_numpy(prefixes).to(device)
+        there = (
+            None if prefixes is None else torch.from_numpy(prefixes).to(device, non_blocking=True)
+        )
         total = int(given.cu_seqlens[-1])
         return kernels.block_mask(offsets, block_size, window, there, given.number, total)
     arrays = block_mask_arrays(
@@ -45,7 +49,7 @@ def block_mask(
 
     def placed(array: npt.NDArray[np.int32]) -> torch.Tensor:
         tensor = torch.from_numpy(array)
-        return tensor if device is None else tensor.to(device)
+        return tensor if device is None else tensor.to(device, non_blocking=True)
 
     return make_mask(
         {name: placed(array[:, None]) for name, array in arrays._asdict().items()},
@@ -56,8 +60,10 @@ def block_mask(
     )
 
 
-def is_cuda(device: Any) -> bool:
-    return device is not None and torch.device(device).type == "cuda"
+def has_kernel(device: Any) -> bool:
+    """Whether this build makes masks there."""
+    is_cuda = device is not None and torch.device(device).type == "cuda"
+    return is_cuda and _core.device_available()
 
 
 def make_mask(
