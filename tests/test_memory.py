@@ -42,6 +42,29 @@ assert used[16] - used[1] < 32, used
     check_quiet(done)
 
 
+def test_c89_sixteen_threads_keep_no_more_plans_than_one():
+    """Whichever thread plans a window, what that took is there for the next one."""
+    used = []
+    for num_workers in (1, 16):
+        done = run(
+            MEASURE
+            + f"""
+tokens = np.zeros(4096, np.uint16)
+lengths = np.random.default_rng(1).lognormal(5, 1, 150_000).astype(int)
+corpus = bf.open([tokens[:n] for n in lengths])
+before = anonymous()
+l = bf.DataLoader(corpus, batch_size=8, seq_len=4096, num_workers={num_workers}, shuffle=True,
+                  fields=["input_ids"])
+epochs(l, 3)
+print(anonymous() - before)
+""",
+            deadline=120,
+        )
+        assert done.stderr == ""
+        used.append(float(done.stdout))
+    assert used[1] - used[0] < 10, used
+
+
 def test_c89_memory_does_not_grow_with_epochs():
     done = run(
         MEASURE

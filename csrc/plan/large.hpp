@@ -8,19 +8,35 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 #include <utility>
 #include <vector>
 
+#include "core/block_pool.hpp"
+
 namespace brimful {
 
-// Leaves the numbers of a vector unset until they are written.
+template <class T>
+bool is_pooled_array(std::size_t size) {
+  return size <= SIZE_MAX / sizeof(T) && is_pooled(size * sizeof(T));
+}
+
+// Leaves the numbers of a vector unset until they are written. Memory for windows is pooled.
 template <class T>
 struct Unset : std::allocator<T> {
   template <class U>
   struct rebind {
     using other = Unset<U>;
   };
+  T* allocate(std::size_t size) {
+    if (!is_pooled_array<T>(size)) return std::allocator<T>::allocate(size);
+    return static_cast<T*>(take_block(size * sizeof(T)));
+  }
+  void deallocate(T* memory, std::size_t size) noexcept {
+    if (!is_pooled_array<T>(size)) return std::allocator<T>::deallocate(memory, size);
+    give_block(memory, size * sizeof(T));
+  }
   template <class U>
   void construct(U* at) noexcept {
     ::new (static_cast<void*>(at)) U;
@@ -31,8 +47,8 @@ struct Unset : std::allocator<T> {
   }
 };
 
-// The same, of memory that is zero already, so that numbers are 0 where none has stood before.
-// Large memory is fresh from the kernel, and zeros that nobody touches cost nothing.
+// The same, of memory that is zero already, so that numbers are 0 where none has stood before. That
+// of more than windows is fresh from the kernel, and zeros that nobody touches cost nothing.
 template <class T>
 struct Zeroed : Unset<T> {
   template <class U>
@@ -40,11 +56,17 @@ struct Zeroed : Unset<T> {
     using other = Zeroed<U>;
   };
   T* allocate(std::size_t size) {
+    if (is_pooled_array<T>(size)) {
+      return static_cast<T*>(std::memset(take_block(size * sizeof(T)), 0, size * sizeof(T)));
+    }
     void* memory = size <= SIZE_MAX / sizeof(T) ? std::calloc(size, sizeof(T)) : nullptr;
     if (memory == nullptr) throw std::bad_alloc();
     return static_cast<T*>(memory);
   }
-  void deallocate(T* memory, std::size_t) noexcept { std::free(memory); }
+  void deallocate(T* memory, std::size_t size) noexcept {
+    if (!is_pooled_array<T>(size)) return std::free(memory);
+    give_block(memory, size * sizeof(T));
+  }
 };
 
 template <class T>

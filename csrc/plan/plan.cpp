@@ -200,12 +200,12 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
   const std::int64_t first = w * config_.window;
   const auto count =
       static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws(epoch) - first));
-  std::vector<std::int64_t> documents(count);
+  UnsetVector<std::int64_t> documents(count);
   sampler_.draw(epoch, first, documents);
   // The only look at the index: what fills the bins goes by these, and not by a file that may have
   // changed meanwhile.
-  std::vector<DocumentRef> refs(count);
-  std::vector<std::int64_t> lengths(count);
+  UnsetVector<DocumentRef> refs(count);
+  UnsetVector<std::int64_t> lengths(count);
   constexpr std::size_t kAhead = 16;  // reads of the index under way
   volatile std::size_t at = 0;
   const bool read = read_guarded([&] {

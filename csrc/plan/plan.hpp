@@ -49,7 +49,7 @@ struct Loss {
 struct WindowPlan {
   Packing packing;
   std::vector<PieceKind> kinds;     // [pieces]
-  std::vector<DocumentRef> refs;    // [pieces] where each piece's document lies
+  UnsetVector<DocumentRef> refs;    // [pieces] where each piece's document lies
   std::vector<std::int64_t> costs;  // [bins] attention work: the sum of squared piece lengths
   std::vector<Loss> dropped;        // documents left out whole, in draw order
   std::vector<Loss> truncated;      // cut ends, in draw order

@@ -6,6 +6,7 @@
 
 #include "core/error.hpp"
 #include "core/random.hpp"
+#include "plan/large.hpp"
 
 namespace brimful {
 namespace {
@@ -74,7 +75,7 @@ std::int64_t Sampler::most_epochs() const {
 void Sampler::draw(std::int64_t epoch, std::int64_t first, std::span<std::int64_t> out) const {
   if (out.empty()) return;
   const std::int64_t start = epoch_start(epoch);
-  std::vector<Course::Draw> draws(out.size());
+  UnsetVector<Course::Draw> draws(out.size());
   for (std::size_t done = 0; done < draws.size();) {
     const std::size_t e = era_of(epoch, first);
     std::size_t n = draws.size() - done;

@@ -123,7 +123,8 @@ class DataLoader:
                 f"world_size= of data parallelism alone",
                 stacklevel=2,
             )
-        self.corpus._native.renew_files()  # what failed an earlier loader may be repaired
+        if config.verify is not None:  # reads files, and what failed before may be repaired
+            self.corpus._native.renew_files()
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
         self._plan = self._own_plan  # that of a run whose mix has changed is another one
         self._mix_changes: list[dict[str, Any]] = []
