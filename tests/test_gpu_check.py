@@ -59,7 +59,19 @@ def test_the_timed_kernel_writes_a_batch() -> None:
 
 
 def test_copies_and_events_are_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    recorded = []
+
+    class Event:
+        def __init__(self, *, enable_timing: bool) -> None:
+            assert enable_timing
+
+        def record(self) -> None:
+            recorded.append(self)
+
+    monkeypatch.setattr("torch.cuda.Event", Event)
     assert len(results(copies.measure_copies(1000))) == 2
+    assert len(results(copies.measure_events(10))) == 1
+    assert len(set(recorded)) == 10
 
 
 def test_the_rival_s_rows_are_the_documents(monkeypatch: pytest.MonkeyPatch) -> None:

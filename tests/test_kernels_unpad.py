@@ -6,6 +6,9 @@ the host: all but the launch is as it is on one.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
-from brimful import _core, padding_columns
+from brimful import _core, kernels, padding_columns
 from places import PLACES
 from test_unpad import TORCH_DTYPES, masks, multiples, numbered, trailing_shapes
 
@@ -174,6 +177,27 @@ def test_columns_and_mask_are_on_one_device() -> None:
     mask = torch.ones((1, 2), device="meta")
     with pytest.raises(bf.DeviceError, match="values is on cpu and attention_mask on meta"):
         padding_columns.check_place("values", column, mask)
+
+
+def test_a_launch_goes_to_the_current_stream_of_the_tensor_s_device(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[Any] = []
+
+    @contextlib.contextmanager
+    def selected(device: torch.device) -> Iterator[None]:
+        events.append(device.index)
+        yield
+        events.append("back")
+
+    def current_stream(device: torch.device) -> Any:
+        return SimpleNamespace(device_index=device.index, cuda_stream=0x70 + device.index)
+
+    monkeypatch.setattr(torch.cuda, "device", selected)
+    monkeypatch.setattr(torch.cuda, "current_stream", current_stream)
+    kernel: Any = SimpleNamespace(launch=lambda *where: events.append(where))
+    kernels.launch(kernel, torch.device("cuda", 3))
+    assert events == [3, (3, 0x73), "back"]
 
 
 def test_more_tokens_than_int32_counts_are_refused() -> None:

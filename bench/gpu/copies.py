@@ -26,7 +26,7 @@ def measure_copies(slots: int = SLOTS) -> list[Row]:
 
 
 def measure_events(repeats: int = 2000) -> list[Row]:
-    events = [torch.Event(timing.DEVICE, enable_timing=True) for _ in range(repeats)]
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(repeats)]
     events[0].record()
     timing.synchronize()
     start = time.perf_counter()

@@ -16,4 +16,5 @@ def launch(kernel: Kernel, device: torch.device) -> None:
         DeviceError: the launch failed, or this build of brimful has no CUDA backend.
     """
     stream = torch.cuda.current_stream(device)
-    kernel.launch(stream.device_index, stream.cuda_stream)
+    with torch.cuda.device(device):  # torch makes no context on the device that it goes back to
+        kernel.launch(stream.device_index, stream.cuda_stream)
