@@ -206,7 +206,8 @@ def test_c29_a_packed_row_without_its_lengths_is_refused():
         bf.flatten([row], lengths="seq_lengths")
     with pytest.raises(bf.FormatError, match="seq_lengths"):  # a field that would be lost
         bf.flatten([{"input_ids": [1, 2], "seq_lengths": [1, 1]}])
-    for wrong in ([3, 1], [3, 3], [[3, 2]], [6, -1], "32"):
+    wraps = [2**62] * 4 + [5]  # 5 in 64 bits
+    for wrong in ([3, 1], [3, 3], [[3, 2]], [6, -1], "32", wraps, [[3], [1, 1]]):
         with pytest.raises(bf.FormatError, match="seq_lengths"):
             bf.flatten([row | {"seq_lengths": wrong}], lengths="seq_lengths")
 
@@ -301,6 +302,21 @@ def test_c36_any_kind_of_document_and_its_label_give_the_same_batch():
         bf.flatten(ids, document_labels=[[1, 2], [3]])
 
 
+def test_c36_a_label_of_the_document_goes_with_masks_of_its_tokens():
+    for label in (1, np.int32(1), torch.tensor(1), np.array(1)):
+        for key in ("label", "labels"):
+            batch = bf.flatten([{"input_ids": [1, 2, 3], "loss_mask": [0, 1, 0], key: label}])
+            assert listed(batch["labels"]) == [[IGNORE, 2, IGNORE]]
+            assert listed(batch.document_labels) == [1]
+
+
+def test_what_is_none_is_as_good_as_absent():
+    keys = ("labels", "loss_mask", "label", "attention_mask")
+    batch = bf.flatten([{"input_ids": [1, 2], **dict.fromkeys(keys)}])
+    assert listed(batch["labels"]) == [[IGNORE, 2]]
+    assert batch.document_labels is None
+
+
 @pytest.mark.parametrize(
     ("documents", "settings", "says"),
     [
@@ -320,6 +336,10 @@ def test_c36_any_kind_of_document_and_its_label_give_the_same_batch():
         ([{"input_ids": [1], "labels": [1], "loss_mask": [1]}], {}, "document 0: keys"),
         ([{"input_ids": [1]}], {"loss_masks": [[1]]}, "leave loss_masks"),
         ([[1]], {"lengths": "lengths"}, "lengths="),
+        ([{"input_ids": [1, 2], "labels": [[1], [1, 2]]}], {}, "document 0: labels"),
+        ([[1]], {"document_labels": [2**63]}, "labels of documents"),
+        ([[1]], {"document_labels": ["a"]}, "labels of documents"),
+        ([torch.empty(2, dtype=torch.int64, device="meta")], {}, "document 0"),
     ],
 )
 def test_what_is_no_document_is_refused(documents, settings, says):
@@ -331,6 +351,14 @@ def test_what_is_no_document_is_refused(documents, settings, says):
     "settings",
     [
         {"fields": []},
+        {"fields": 5},
+        {"fields": [None]},
+        {"pad_token_id": 1.5},
+        {"pad_token_id": 2**70},
+        {"align": None},
+        {"pad_to_multiple_of": "8"},
+        {"max_segments": 2.0},
+        {"max_segments": 2**63 - 1},
         {"fields": "input_ids"},
         {"fields": ["tokens"]},
         {"fields": ["labels", "labels"]},

@@ -336,6 +336,8 @@ def test_arrays_that_do_not_fit_are_refused() -> None:
             arrays([0, 300], out=bad)
     with pytest.raises(bf.PlanError, match="eight arrays"):
         arrays([0, 300], out=good[:7])
+    with pytest.raises(bf.PlanError, match="out is a list"):
+        arrays([0, 300], out=list(good))
 
 
 def test_torchs_mask_has_the_same_lists_and_shows_what_is_seen() -> None:

@@ -326,6 +326,9 @@ BAD_OFFSETS: list[Any] = [
     "035",
     None,
     [0, None],
+    [[[0], [1, 2]], [0]],
+    torch.tensor([0, 3], dtype=torch.bfloat16),
+    torch.tensor([0, 3]).to_sparse(),
 ]
 
 
@@ -367,6 +370,11 @@ def test_bad_cu_seqlens_are_refused(bad: Any) -> None:
         lambda: masks.cu_seqlens([2**31 - 1], align=2**31 - 2),
         lambda: masks.cu_seqlens([3], max_segments=-1),
         lambda: masks.cu_seqlens([3], max_segments=True),
+        lambda: masks.cu_seqlens([3], max_segments=2**31),
+        lambda: masks.cu_seqlens([3], max_segments=2**63 - 1),
+        lambda: masks.cu_seqlens([3], keep_empty="no"),
+        lambda: masks.cu_seqlens([[[3], [1, 2]]]),
+        lambda: masks.labels([1, 2], [0, 2], loss_mask=torch.ones(2, dtype=torch.bfloat16)),
         lambda: masks.position_ids([0, 3], starts=[1, 2]),
         lambda: masks.position_ids([0, 3], starts=[0.5]),
         lambda: masks.document_ids([0, 3], num_documents=2),

@@ -159,6 +159,8 @@ def test_c30_only_pairs_that_are_seen_are_touched() -> None:
         {"prefix_lengths": [1, -1]},
         {"prefix_lengths": [[1, 1]]},
         {"rows": 0},
+        {"causal": "no"},
+        {"causal": None},
         {"rows": -1},
         {"rows": 2},
         {"rows": 4},

@@ -108,6 +108,23 @@ def test_only_cu_seqlens_go_to_a_device(device: str, monkeypatch: pytest.MonkeyP
         bf.masks.block_mask([0, 3], prefix_lengths=[-1], device=device)
 
 
+def test_c25_a_copy_to_a_device_is_not_waited_for(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if device == "cpu":
+        monkeypatch.setattr("brimful.masks.flex.has_kernel", lambda device: True)
+    send, sent = torch.Tensor.to, []
+
+    def watched(tensor: torch.Tensor, *args: Any, **settings: Any) -> torch.Tensor:
+        if device in args:
+            sent.append(settings.get("non_blocking", False))
+        return send(tensor, *args, **settings)
+
+    monkeypatch.setattr(torch.Tensor, "to", watched)
+    bf.masks.block_mask([0, 300], prefix_lengths=[9], device=device)
+    assert sent == [True, True]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -1,5 +1,6 @@
 """Views of a batch: what each kernel is handed, against the segments of the batch."""
 
+import pickle
 import sys
 from dataclasses import dataclass
 from types import ModuleType
@@ -155,12 +156,12 @@ def test_c23_real_and_physical_offsets_are_told_apart():
     assert listed(view["cu_seqlens_q_padded"]) == [0, 4, 8, 12, 16, 16, 16]
 
 
-@pytest.mark.parametrize(("layout", "align"), [("varlen", 4), ("rows", 1)])
-def test_c23_a_share_of_a_context_parallel_group_has_the_offsets_of_the_whole(layout, align):
-    settings = {"seq_len": 12, "layout": layout, "align": align}
+@pytest.mark.parametrize("layout", ["varlen", "rows"])
+def test_c23_a_share_of_a_context_parallel_group_has_the_offsets_of_the_whole(layout):
+    settings = {"seq_len": 12, "layout": layout, "align": 4}
     whole = only_batch([3, 2, 4], **settings)
     for rank in range(2):
-        share = only_batch([3, 2, 4], cp_size=2, cp_rank=rank, **settings)
+        share = only_batch([3, 2, 4], cp_size=2, cp_rank=rank, cp_split="document", **settings)
         assert share["input_ids"].numel() == whole["input_ids"].numel() / 2
         ours, wanted = share.packed_seq_params(), whole.packed_seq_params()
         for name, value in vars(wanted).items():
@@ -180,6 +181,18 @@ def test_c23_a_share_of_a_context_parallel_group_has_the_offsets_of_the_whole(la
         ):
             with pytest.raises(bf.PlanError, match=f"share {rank} of 2"):
                 view()
+
+
+@pytest.mark.parametrize(("layout", "split"), [("rows", None), ("varlen", "sequence")])
+def test_a_share_of_sequences_is_not_passed_off_as_one_of_documents(layout, split):
+    settings = {"seq_len": 12, "layout": layout, "align": 4, "cp_split": split}
+    share = only_batch([3, 2, 4], cp_size=2, cp_rank=1, **settings)
+    for batch in (share, share.to("cpu"), pickle.loads(pickle.dumps(share))):
+        assert (batch.cp_size, batch.cp_rank, batch.cp_split) == (2, 1, "sequence")
+        for view in (batch.packed_seq_params, batch.transformer_engine):
+            with pytest.raises(bf.PlanError, match='cp_split="document"'):
+                view()
+    assert only_batch([3, 2, 4], **settings).cp_split is None
 
 
 def test_without_gaps_both_offsets_are_one_object():

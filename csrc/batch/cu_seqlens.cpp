@@ -16,9 +16,9 @@ void check_options(const CuSeqlensOptions& options) {
   if (options.total && *options.total < 0) {
     throw PlanError("total is " + std::to_string(*options.total) + "; it counts slots");
   }
-  if (options.max_segments && *options.max_segments < 0) {
+  if (options.max_segments && (*options.max_segments < 0 || *options.max_segments > kMostSlots)) {
     throw PlanError("max_segments is " + std::to_string(*options.max_segments) +
-                    "; it counts segments");
+                    "; it counts segments: from 0 to " + std::to_string(kMostSlots));
   }
 }
 

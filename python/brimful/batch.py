@@ -49,6 +49,7 @@ class Batch(VarlenViews, MaskViews):
         empty_documents: documents without a token that `brimful.flatten` passed over.
         cp_size, cp_rank: into how many shares of a context-parallel group the columns are cut, and
             which of them this is. Everything else speaks of the whole batch.
+        cp_split: what they are cut by, every "document" or every "sequence"; None: uncut.
     """
 
     __slots__ = (
@@ -58,6 +59,7 @@ class Batch(VarlenViews, MaskViews):
         "attention_work",
         "cp_rank",
         "cp_size",
+        "cp_split",
         "cu_seqlens",
         "cu_seqlens_host",
         "document_labels",
@@ -95,6 +97,7 @@ class Batch(VarlenViews, MaskViews):
         attention_work: int,
         cp_size: int = 1,
         cp_rank: int = 0,
+        cp_split: str | None = None,
         document_labels: Any = None,
         empty_documents: int = 0,
     ) -> None:
@@ -112,6 +115,7 @@ class Batch(VarlenViews, MaskViews):
         self.attention_work = attention_work
         self.cp_size = cp_size
         self.cp_rank = cp_rank
+        self.cp_split = cp_split
         self.document_labels = document_labels
         self.empty_documents = empty_documents
         self.epoch = epoch
@@ -184,6 +188,7 @@ class Batch(VarlenViews, MaskViews):
             attention_work=self.attention_work,
             cp_size=self.cp_size,
             cp_rank=self.cp_rank,
+            cp_split=self.cp_split,
             document_labels=(
                 None if self.document_labels is None else convert(self.document_labels)
             ),

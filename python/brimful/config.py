@@ -180,18 +180,8 @@ class LoaderConfig:
                 'tail="drop" needs layout="varlen": rows are all seq_len long. '
                 'Choose layout="varlen" or leave tail out'
             )
-        if isinstance(self.fields, str) or not isinstance(self.fields, (tuple, list)):
-            raise PlanError(
-                f"fields is {self.fields!r}; give a list of names among {', '.join(FIELDS)}"
-            )
-        object.__setattr__(self, "fields", tuple(self.fields))
+        object.__setattr__(self, "fields", checked_fields(self.fields))
         object.__setattr__(self, "skip", checked_skip(self.skip))
-        for field in self.fields:
-            _check_choice("fields", field, FIELDS)
-        if not self.fields or len(set(self.fields)) != len(self.fields):
-            raise PlanError(
-                f"fields is {self.fields!r}; ask for at least one column, each only once"
-            )
         if self.carry_label and ("shift_labels" not in self.fields or "labels" in self.fields):
             raise PlanError(
                 f"carry_label=True gives the last token of a cut piece a label in shift_labels, "
@@ -277,6 +267,17 @@ def whole_number(name: str, value: Any) -> int:
     if isinstance(value, (bool, np.bool_)) or not hasattr(value, "__index__"):
         raise PlanError(f"{name} is {value!r}; it must be a whole number")
     return operator.index(value)
+
+
+def checked_fields(fields: object) -> tuple[str, ...]:
+    """The names of a batch's columns, at least one and each once."""
+    if not isinstance(fields, (tuple, list)):
+        raise PlanError(f"fields is {fields!r}; give a list of names among {', '.join(FIELDS)}")
+    for field in fields:
+        _check_choice("fields", field, FIELDS)
+    if not fields or len(set(fields)) != len(fields):
+        raise PlanError(f"fields is {fields!r}; ask for at least one column, each only once")
+    return tuple(fields)
 
 
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:

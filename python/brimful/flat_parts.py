@@ -61,8 +61,11 @@ class FlatParts:
 
     def _add_dict(self, item: Mapping[str, Any], number: int, lengths: str | None) -> None:
         where = f"document {number}" if lengths is None else f"row {number}"
+        item = {key: value for key, value in item.items() if value is not None}
+        single = "labels" in item and _is_single(item["labels"])
         unknown = [key for key in item if key not in _KEYS and key != lengths]
-        if "input_ids" not in item or unknown or {"labels", "loss_mask"} <= item.keys():
+        twice = "loss_mask" in item and "labels" in item and not single
+        if "input_ids" not in item or unknown or twice:
             raise FormatError(
                 f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask, and "
                 "label, if wanted (rows that were packed elsewhere: name the key of their lengths "
@@ -77,7 +80,7 @@ class FlatParts:
         if "loss_mask" in item:
             mask = _mask(item["loss_mask"], tokens, where)
         label = item.get("label")
-        if "labels" in item and np.ndim(item["labels"]) == 0:
+        if single:
             if label is not None:
                 raise FormatError(f"{where}: both labels and label hold one number")
             label = item["labels"]
@@ -113,12 +116,14 @@ class FlatParts:
         if absent:
             raise FormatError(f"document {absent[0]} has no label, and others have one")
         try:
-            labels = np.asarray([np.asarray(label).item() for label in self.document_labels])
-        except (TypeError, ValueError) as error:
+            numbers = [np.asarray(label).item() for label in self.document_labels]
+            whole = all(isinstance(number, int) for number in numbers)
+            labels = np.asarray(numbers, np.int64 if whole else None)
+        except (TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"labels of documents are one number each ({error})") from None
-        if labels.dtype.kind not in "biuf":
+        if labels.dtype.kind not in "if":
             raise FormatError(f"labels of documents are numbers; found {labels.dtype}")
-        return labels[documents].astype(np.float32 if labels.dtype.kind == "f" else np.int64)
+        return labels[documents].astype(np.int64 if whole else np.float32)
 
 
 def _as_list(name: str, values: Any) -> list[Any]:
@@ -134,6 +139,13 @@ def _tokens(values: Any, where: str) -> npt.NDArray[Any]:
     """Token ids as a contiguous vector of a token dtype; what is one already goes through fast."""
     fits = type(values) is np.ndarray and values.ndim == 1 and values.dtype in _DTYPES
     return values if fits and values.flags.c_contiguous else token_array(values, None, where)
+
+
+def _is_single(value: Any) -> bool:
+    try:
+        return np.ndim(value) == 0
+    except ValueError:  # lists of unequal lengths
+        return False
 
 
 def _mask(values: Any, tokens: npt.NDArray[Any], where: str) -> npt.NDArray[np.uint8]:
@@ -155,11 +167,15 @@ def _row_lengths(
             f"{where} has no {key!r}, which lengths= names: without the lengths of its documents "
             "they cannot be told apart. Trainers that drop unused columns drop it too"
         )
-    found = np.asarray(item[key])
+    try:
+        found = np.asarray(item[key])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise FormatError(f"{where}: {key} is no list of lengths ({error})") from None
     if found.ndim != 1 or (found.size and found.dtype.kind not in "iu") or (found < 0).any():
         raise FormatError(f"{where}: {key} is {item[key]!r}; lengths of documents are expected")
-    if int(found.sum()) != tokens.size:
+    lengths = [int(length) for length in found]  # whose sum no dtype limits
+    if sum(lengths) != tokens.size:
         raise FormatError(
-            f"{where}: {key} add up to {int(found.sum())}, and the row has {tokens.size} tokens"
+            f"{where}: {key} add up to {sum(lengths)}, and the row has {tokens.size} tokens"
         )
-    return [int(length) for length in found]
+    return lengths

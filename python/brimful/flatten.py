@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from brimful import _core
-from brimful._core import PlanError
 from brimful.batch import Batch
-from brimful.config import LoaderConfig
+from brimful.config import LoaderConfig, checked_fields
 from brimful.flat_parts import FlatParts
+from brimful.masks.arguments import as_whole
 from brimful.torch_module import torch_if_installed
 
 
@@ -32,8 +32,8 @@ def flatten(
         documents: token ids as arrays, tensors or lists of integers; or dicts of `input_ids` and,
             if wanted, one of `loss_mask` (0 or False: no loss) and `labels` (-100: no loss), a
             value a token and not shifted, and `label`, one number a document. A single number in
-            `labels` is taken as `label`; an `attention_mask` must be all ones. Documents without a
-            token are passed over and counted.
+            `labels` is taken as `label`; an `attention_mask` must be all ones; what is None is
+            as good as absent. Documents without a token are passed over and counted.
         loss_masks: a mask for each document, where documents are no dicts.
         fields: columns of the batch; None: `input_ids`, `labels` and `position_ids`.
         document_labels: one number a document, where documents are no dicts.
@@ -57,19 +57,17 @@ def flatten(
             theirs, a key that nobody knows, a row without its lengths, no token at all.
         PlanError: more segments than max_segments, settings out of their range.
     """
-    names = tuple(LoaderConfig.fields if fields is None else fields)
-    if isinstance(fields, str) or not names or len(set(names)) < len(names):
-        raise PlanError(f"fields={fields!r}: expected a list of different names of columns")
+    names = checked_fields(LoaderConfig.fields if fields is None else fields)
     parts = FlatParts(documents, loss_masks, document_labels, lengths)
     columns, cu_seqlens, real, numbers, starts, *counts = _core.flatten(
         parts.tokens,
         masks=parts.masks if any(mask is not None for mask in parts.masks) else [],
         labels=parts.labels if any(labels is not None for labels in parts.labels) else [],
         fields=names,
-        pad_token_id=pad_token_id,
-        multiple=pad_to_multiple_of,
-        align=align,
-        max_segments=max_segments,
+        pad_token_id=as_whole("pad_token_id", pad_token_id),
+        multiple=as_whole("pad_to_multiple_of", pad_to_multiple_of),
+        align=as_whole("align", align),
+        max_segments=None if max_segments is None else as_whole("max_segments", max_segments),
     )
     given = numbers[numbers >= 0]
     labels = parts.labels_of(given)

@@ -86,6 +86,7 @@ class LoaderIterator:
             attention_work=numbers[7],
             cp_size=config.cp_size,
             cp_rank=config.cp_rank or 0,
+            cp_split=config.cp_unit if config.cp_size > 1 else None,
         )
 
     def __reduce__(self) -> NoReturn:

@@ -13,9 +13,9 @@ from brimful.runs import BLOCK, Items
 
 def integer_array(values: Any, where: str) -> npt.NDArray[Any]:
     """A one-dimensional array of integers of any size and width; nothing is rounded or wrapped."""
-    if hasattr(values, "detach"):  # a torch tensor, wherever it lives
-        values = values.detach().cpu()
     try:
+        if hasattr(values, "detach"):  # a torch tensor, wherever it lives
+            values = values.detach().cpu()
         array = np.asarray(values)
         if array.dtype.kind in "fO" and not isinstance(values, np.ndarray):
             array = np.asarray(values, dtype=object)  # ints beyond 64 bits, or a float among ints

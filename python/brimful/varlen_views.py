@@ -128,13 +128,22 @@ class VarlenViews(Views):
         `cu_seqlens_q` and `cu_seqlens_kv` count real tokens, `..._padded` are where segments begin.
         Without alignment gaps the two are the same object, which keeps flash-attention eligible.
         A tail is a segment as long as it is. In a share of a context-parallel group these speak of
-        the whole batch, as TransformerEngine wants.
+        the whole batch, as TransformerEngine wants, which takes every document to be cut by itself.
 
         Args:
             window: keys that a token sees, itself included.
 
         Read in the sources of TransformerEngine (commit d0067d0d), not run here.
+
+        Raises:
+            PlanError: a share of a context-parallel group that is cut by sequences.
         """
+        if self.cp_split == "sequence":
+            raise PlanError(
+                f"this batch is share {self.cp_rank} of {self.cp_size} of sequences, and in the "
+                'format "thd" every document is cut by itself: ask the loader for '
+                'cp_split="document", with an align= that is a multiple of 2 x cp_size'
+            )
         real = self._real_cu_seqlens()
         arguments: dict[str, Any] = {
             "qkv_format": "thd",

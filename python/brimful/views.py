@@ -23,6 +23,7 @@ class Views(Mapping[str, Any]):
     max_seqlen: int
     cp_size: int
     cp_rank: int
+    cp_split: str | None
 
     def _real_ends(self) -> npt.NDArray[np.int32]:
         """cu_seqlens on the host, without what pads them to a fixed number of segments."""

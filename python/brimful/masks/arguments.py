@@ -27,6 +27,12 @@ class Rows(NamedTuple):
         return 1 if self.rows is None else self.rows
 
 
+def as_flag(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise PlanError(f"{name} is {value!r}; True or False is expected")
+    return bool(value)
+
+
 def as_whole(name: str, value: Any) -> int:
     try:
         if not isinstance(value, bool) and abs(number := operator.index(value)) < 2**63:
@@ -56,9 +62,9 @@ def as_array(name: str, values: Any) -> npt.NDArray[Any]:
     if is_tensor(values):
         if values.device.type != "cpu":
             raise DeviceError(f"{name} is on {values.device}: give {name}.cpu()")
-        values = values.detach().numpy()
+        values = values.detach()
     try:
-        array = np.asarray(values)
+        array = values.numpy() if is_tensor(values) else np.asarray(values)
     except (ValueError, RuntimeError, TypeError) as error:
         raise PlanError(f"{name} is no array of integers ({error})") from None
     return array if array.size else array.astype(np.int64)
@@ -155,7 +161,9 @@ def as_loss_mask(loss_mask: Any, offsets: npt.NDArray[np.int32]) -> npt.NDArray[
 
 def is_nested(values: Any) -> bool:
     """Whether it is a list of what has a dimension itself: one for each row."""
-    return isinstance(values, list | tuple) and len(values) > 0 and np.ndim(values[0]) > 0
+    if not isinstance(values, list | tuple) or not values:
+        return False
+    return isinstance(values[0], list | tuple) or getattr(values[0], "ndim", 0) > 0
 
 
 def as_rows(cu_seqlens: Any, rows: Any, prefix_lengths: Any) -> Rows:

@@ -56,6 +56,8 @@ def block_mask_arrays(
     """
     given = as_rows(cu_seqlens, rows, prefix_lengths)
     block_q, block_kv = as_block_size(block_size)
+    if out is not None and not isinstance(out, tuple):
+        raise PlanError(f"out is a {type(out).__name__}; what an earlier call returned is expected")
     arrays = _core.block_mask_arrays(
         given.cu_seqlens,
         given.number,

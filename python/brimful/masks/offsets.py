@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from brimful import _core
-from brimful.masks.arguments import as_numbers, as_whole, is_nested, result_like
+from brimful.masks.arguments import as_flag, as_numbers, as_whole, is_nested, result_like
 
 
 def cu_seqlens(
@@ -48,6 +48,6 @@ def cu_seqlens(
         None if total is None else as_whole("total", total),
         None if max_segments is None else as_whole("max_segments", max_segments),
         as_whole("align", align),
-        keep_empty,
+        as_flag("keep_empty", keep_empty),
     )
     return result_like(made, lengths)

@@ -159,8 +159,7 @@ def loss_weights(labels: Any, cu_seqlens: Any) -> Any:
 
     Each of the n labelled slots of a segment weighs 1/n, every other slot 0: a segment without a
     label is no sequence. So the loss is `(weights * token_losses).sum() / weights.sum()`. Token
-    losses
-    must stand where their labels do: give `labels` and losses of a model that shifts, or
+    losses must stand where their labels do: give `labels` and losses of a model that shifts, or
     `shift_labels` and losses that do not.
 
     Args:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from brimful import _core
 from brimful._core import PlanError
-from brimful.masks.arguments import as_rows, as_window, is_torch_dtype, wants_torch
+from brimful.masks.arguments import as_flag, as_rows, as_window, is_torch_dtype, wants_torch
 
 UNSIGNED: dict[int, Any] = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
@@ -65,7 +65,7 @@ def dense(
     _core.write_dense_mask(
         given.cu_seqlens,
         given.number,
-        causal,
+        as_flag("causal", causal),
         as_window(window),
         given.prefix_lengths,
         square.seen,
