@@ -55,7 +55,7 @@ def test_a_loader_with_the_same_steps_says_the_same():
 
 @pytest.mark.parametrize("steps", [0, -1, True, 1.5, "2", None])
 def test_steps_that_are_none_are_refused(steps):
-    with pytest.raises((bf.PlanError, TypeError), match=r"steps|integer"):
+    with pytest.raises(bf.PlanError, match="steps is"):
         bf.accumulate([], steps)
 
 

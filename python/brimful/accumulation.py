@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import sys
 from collections.abc import Iterable, Iterator
 from itertools import islice
@@ -10,6 +9,7 @@ from typing import Any
 
 from brimful._core import PlanError
 from brimful.batch import Batch
+from brimful.config import whole_number
 
 
 def accumulate(batches: Iterable[Batch], steps: int, *, group: Any = None) -> Iterator[list[Batch]]:
@@ -31,11 +31,12 @@ def accumulate(batches: Iterable[Batch], steps: int, *, group: Any = None) -> It
             data-parallel ranks.
 
     Raises:
-        PlanError: steps below 1.
+        PlanError: steps below 1, or no whole number.
     """
-    if isinstance(steps, bool) or operator.index(steps) < 1:
-        raise PlanError(f"steps is {steps!r}; micro-batches of a step are expected, 1 or more")
-    return _grouped(iter(batches), operator.index(steps), group)
+    number = whole_number("steps", steps)
+    if number < 1:
+        raise PlanError(f"steps is {number}; micro-batches of a step are expected, 1 or more")
+    return _grouped(iter(batches), number, group)
 
 
 def _grouped(batches: Iterator[Batch], steps: int, group: Any) -> Iterator[list[Batch]]:
