@@ -27,7 +27,8 @@ class Bench:
         self.device.advance(time - self.device.now)
 
     def copy(self, seconds: float, asked: float = 0, granted: float = 0) -> _core.CopyEvents:
-        events = self.meter.begin_copy(self.copies, asked, granted)
+        events = self.meter.begin_copy(self.copies)
+        events.slot_asked, events.slot_granted = asked, granted
         self.device.launch(self.copies, seconds)
         self.meter.end_copy(events, self.copies)
         return events

@@ -14,6 +14,11 @@ void bind_device(py::module_& m) {
   m.def("device_why_not", &device::why_not, py::call_guard<ReleasedGil>());
   m.def("cuda_calls", &device::cuda_calls);
   py::class_<device::DeviceApi, std::shared_ptr<device::DeviceApi>>(m, "DeviceApi");
+  // The table lives as long as the process.
+  m.def(
+      "cuda",
+      [] { return std::shared_ptr<device::DeviceApi>(std::shared_ptr<void>(), &device::cuda()); },
+      py::call_guard<ReleasedGil>());
 }
 
 }  // namespace brimful

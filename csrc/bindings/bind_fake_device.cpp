@@ -43,14 +43,14 @@ CaptureMode capture_mode(const std::string& name) {
 
 void bind_fake(py::module_& m) {
   py::class_<FakeDevice, DeviceApi, std::shared_ptr<FakeDevice>>(m, "FakeDevice")
-      .def(py::init([](int devices, double call, double copy, double copy_byte,
+      .def(py::init([](int devices, double call, double copy, double copy_byte, double expand,
                        std::set<std::string> forgotten) {
              return std::make_shared<FakeDevice>(
-                 FakeConfig{devices, call, copy, copy_byte, std::move(forgotten)});
+                 FakeConfig{devices, call, copy, copy_byte, expand, std::move(forgotten)});
            }),
            py::kw_only(), py::arg("devices") = 1, py::arg("call_seconds") = 0.0,
            py::arg("copy_seconds") = 0.0, py::arg("copy_byte_seconds") = 0.0,
-           py::arg("forgotten") = std::set<std::string>{})
+           py::arg("expand_seconds") = 0.0, py::arg("forgotten") = std::set<std::string>{})
       .def("select_device", &FakeDevice::select_device, py::arg("device"))
       .def("create_stream", [](FakeDevice& d) { return number(d.create_stream()); })
       .def("synchronize", [](FakeDevice& d, Handle s) { d.synchronize(handle(s)); })
@@ -76,11 +76,11 @@ void bind_fake(py::module_& m) {
       .def(
           "launch",
           [](FakeDevice& d, Handle stream, double seconds, const Ranges& reads,
-             const Ranges& writes) {
-            d.launch(handle(stream), seconds, "a kernel", ranges(reads), ranges(writes), {});
+             const Ranges& writes, const std::string& what) {
+            d.launch(handle(stream), seconds, what, ranges(reads), ranges(writes), {});
           },
           py::arg("stream"), py::arg("seconds"), py::arg("reads") = Ranges{},
-          py::arg("writes") = Ranges{})
+          py::arg("writes") = Ranges{}, py::arg("what") = "a kernel")
       .def("read",
            [](FakeDevice& d, Handle stream, Handle address, std::size_t bytes) {
              const auto found = d.read(handle(stream), {memory(address), bytes});
@@ -99,16 +99,21 @@ void bind_fake(py::module_& m) {
           },
           py::arg("stream"), py::arg("mode") = "global")
       .def("end_capture", [](FakeDevice& d, Handle stream) { d.end_capture(handle(stream)); })
+      .def("go_back", &FakeDevice::go_back, py::arg("device"))
       .def_property_readonly("now", &FakeDevice::now)
       .def_property_readonly("selected_device", &FakeDevice::selected_device)
       .def_property_readonly("contexts", &FakeDevice::contexts)
       .def_property_readonly("pinned_bytes", &FakeDevice::pinned_bytes)
-      .def_property_readonly("calls", &FakeDevice::calls)
+      .def("count", &FakeDevice::count, py::arg("call"))
+      .def("fail", &FakeDevice::fail, py::arg("error"))
+      .def_property_readonly("sleepers", &FakeDevice::sleepers)
       .def_property_readonly("faults", &FakeDevice::faults);
 }
 
 void bind_meter(py::module_& m) {
-  py::class_<CopyEvents>(m, "CopyEvents");
+  py::class_<CopyEvents>(m, "CopyEvents")
+      .def_readwrite("slot_asked", &CopyEvents::slot_asked)
+      .def_readwrite("slot_granted", &CopyEvents::slot_granted);
   py::class_<Entry>(m, "Entry");
   py::class_<Course, std::shared_ptr<Course>>(m, "Course");
   py::class_<StarvationCounts>(m, "StarvationCounts")
@@ -123,12 +128,8 @@ void bind_meter(py::module_& m) {
   py::class_<StarvationMeter, std::shared_ptr<StarvationMeter>>(m, "StarvationMeter")
       .def(py::init<DeviceApi&>(), py::arg("device"), py::keep_alive<1, 2>())
       .def("begin_course", &StarvationMeter::begin_course, py::keep_alive<0, 1>())
-      .def(
-          "begin_copy",
-          [](StarvationMeter& meter, Handle stream, double asked, double granted) {
-            return meter.begin_copy(handle(stream), asked, granted);
-          },
-          py::arg("copy_stream"), py::arg("slot_asked") = 0.0, py::arg("slot_granted") = 0.0)
+      .def("begin_copy",
+           [](StarvationMeter& meter, Handle stream) { return meter.begin_copy(handle(stream)); })
       .def("end_copy", [](StarvationMeter& meter, CopyEvents& copy,
                           Handle stream) { meter.end_copy(copy, handle(stream)); })
       .def("enter",

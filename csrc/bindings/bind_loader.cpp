@@ -41,24 +41,49 @@ void supply(Stream& stream, py::array_t<std::uint8_t, py::array::c_style>& block
   stream.supply({bytes, static_cast<std::size_t>(block.size())});
 }
 
+// To let others run costs more than to take a batch that is there.
+template <class Take>
+std::optional<Delivered> without_gil(Stream& stream, const Take& take) {
+  std::optional<ReleasedGil> nogil;
+  if (!stream.ready()) nogil.emplace();
+  return take();
+}
+
+// What Python makes a batch of: `columns`, or where they are, and all else.
+py::tuple parts_of(Delivered& batch, const py::tuple& columns) {
+  BatchMeta& meta = batch.meta;
+  return py::make_tuple(
+      columns, to_array(std::move(meta.cu_seqlens)), to_array(std::move(meta.lengths)),
+      to_array(std::move(meta.documents)), to_array(std::move(meta.starts)), meta.max_seqlen,
+      meta.num_tokens, meta.num_items, batch.spec.num_items_step, batch.spec.num_items_step_global,
+      batch.spec.step, batch.spec.micro_batch, meta.attention_work, meta.bad.size());
+}
+
 py::object next(Stream& stream) {
-  std::optional<Delivered> batch;
-  {
-    // To let others run costs more than to take a batch that is there.
-    std::optional<ReleasedGil> nogil;
-    if (!stream.ready()) nogil.emplace();
-    batch = stream.next(raise_pending_signals);
-  }
+  auto batch = without_gil(stream, [&] { return stream.next(raise_pending_signals); });
   if (!batch) return py::none();
-  BatchMeta& meta = batch->meta;
-  const py::tuple columns =
-      stream.supplied() ? place_of(*batch) : columns_of(*batch, stream.layout());
-  return py::make_tuple(columns, to_array(std::move(meta.cu_seqlens)),
-                        to_array(std::move(meta.lengths)), to_array(std::move(meta.documents)),
-                        to_array(std::move(meta.starts)), meta.max_seqlen, meta.num_tokens,
-                        meta.num_items, batch->spec.num_items_step,
-                        batch->spec.num_items_step_global, batch->spec.step,
-                        batch->spec.micro_batch, meta.attention_work, meta.bad.size());
+  return parts_of(*batch,
+                  stream.supplied() ? place_of(*batch) : columns_of(*batch, stream.layout()));
+}
+
+// As next(), for a batch on a device: the address of its destination, its rows, the slots of one,
+// and the entries of cu_seqlens, which the destination begins with.
+py::object next_on(Stream& stream, std::uintptr_t compute) {
+  auto batch = without_gil(stream, [&] {
+    return stream.next_on(reinterpret_cast<void*>(compute), raise_pending_signals);
+  });
+  if (!batch) return py::none();
+  const Sent& sent = *batch->sent;
+  return parts_of(*batch, py::make_tuple(reinterpret_cast<std::uintptr_t>(sent.destination),
+                                         batch->meta.rows, batch->meta.columns, sent.segments + 1));
+}
+
+std::vector<std::size_t> device_offsets(const DeviceLayout& layout) {
+  std::vector<std::size_t> offsets;
+  for (std::size_t f = 0; f < layout.layout().config().fields.size(); ++f) {
+    offsets.push_back(layout.offset(f));
+  }
+  return offsets;
 }
 
 Layout make_layout(const std::vector<std::string>& fields, bool varlen, bool keep_tail,
@@ -100,6 +125,16 @@ PrefetchConfig prefetch_config(int num_workers, std::int64_t depth,
   return {num_workers, depth, max_slots,
           std::chrono::nanoseconds(static_cast<std::int64_t>(timeout * 1e9)),
           supplied ? Ring::Memory::kSupplied : Ring::Memory::kOwn};
+}
+
+std::unique_ptr<Stream> make_stream(const std::shared_ptr<Plan>& plan, const Layout& layout,
+                                    const Geometry& geometry, const Cursor& cursor,
+                                    const ReadConfig& read, const PrefetchConfig& prefetch,
+                                    const std::shared_ptr<Ledger>& ledger, const StepSet& skip,
+                                    std::int64_t steps_before,
+                                    const std::optional<std::shared_ptr<Courier>>& courier) {
+  return std::make_unique<Stream>(plan, layout, geometry, cursor, read, prefetch, ledger, skip,
+                                  steps_before, courier.value_or(nullptr));
 }
 
 // The columns of exposure: int64 [sources], by name.
@@ -226,12 +261,39 @@ void bind_loader(py::module_& m) {
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"))
       .def("restart", &Ledger::restart);
 
+  py::class_<Transfer, std::shared_ptr<Transfer>>(m, "Transfer")
+      .def(py::init<std::shared_ptr<device::DeviceApi>, int>(), py::arg("api"), py::arg("device"),
+           py::call_guard<ReleasedGil>())
+      .def_property_readonly(
+          "copy_stream",
+          [](const Transfer& t) { return reinterpret_cast<std::uintptr_t>(t.copies().handle); })
+      .def_property_readonly("starvation", [](Transfer& t) { return t.meter().counts(); })
+      .def_property_readonly("pinned_bytes", [](const Transfer& t) { return t.memory()->bytes(); });
+
+  py::class_<DeviceLayout>(m, "DeviceLayout")
+      .def(py::init([](const Layout& layout, const Corpus& corpus) {
+             return DeviceLayout(layout, corpus);
+           }),
+           py::arg("layout"), py::arg("corpus"))
+      .def_property_readonly("bytes", &DeviceLayout::bytes)
+      .def_property_readonly("offsets", &device_offsets);
+  py::class_<Courier, std::shared_ptr<Courier>>(m, "Courier")
+      .def(py::init<std::shared_ptr<Transfer>, DeviceLayout>(), py::arg("transfer"),
+           py::arg("layout"))
+      .def(
+          "add_destination",
+          [](Courier& courier, std::uintptr_t address) {
+            courier.add_destination(reinterpret_cast<std::byte*>(address));
+          },
+          py::arg("address"));
+
   py::class_<Stream>(m, "Stream")
-      .def(py::init<std::shared_ptr<Plan>, Layout, Geometry, Cursor, ReadConfig, PrefetchConfig,
-                    std::shared_ptr<Ledger>, StepSet, std::int64_t>(),
-           py::arg("plan"), py::arg("layout"), py::arg("geometry"), py::arg("cursor"),
-           py::arg("read"), py::arg("prefetch"), py::arg("ledger"), py::arg("skip"),
-           py::arg("steps_before"), py::call_guard<ReleasedGil>())
+      .def(py::init(&make_stream), py::arg("plan"), py::arg("layout"), py::arg("geometry"),
+           py::arg("cursor"), py::arg("read"), py::arg("prefetch"), py::arg("ledger"),
+           py::arg("skip"), py::arg("steps_before"), py::arg("courier") = std::nullopt,
+           py::call_guard<ReleasedGil>())
+      .def("next_on", &next_on, py::arg("compute_stream"))
+      .def("refuse_if_forked", &Stream::refuse_if_forked)
       .def_property_readonly("blocks_wanted", &Stream::blocks_wanted)
       .def("supply", &supply, py::arg("block").noconvert())
       .def("next", &next)

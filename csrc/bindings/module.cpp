@@ -13,9 +13,9 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   brimful::bind_plan(m);
   brimful::bind_steps(m);
   brimful::bind_optimal(m);
-  brimful::bind_loader(m);
   brimful::bind_device(m);
+  brimful::bind_fake_device(m);
+  brimful::bind_loader(m);
   brimful::bind_kernels(m);
   brimful::bind_masks(m);
-  brimful::bind_fake_device(m);
 }

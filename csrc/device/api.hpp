@@ -10,6 +10,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <mutex>
+
+#include "device/kernels.hpp"
 
 namespace brimful::device {
 
@@ -54,6 +58,7 @@ class DeviceApi {
   virtual void free_pinned(std::byte* memory) noexcept = 0;
   virtual void copy_to_device(void* to, const std::byte* from, std::size_t bytes,
                               StreamHandle stream) = 0;
+  virtual void expand(const ExpandKernel& kernel, DeviceStream stream) = 0;
 
   // Seconds of the host's clock.
   virtual double now() const = 0;
@@ -62,6 +67,20 @@ class DeviceApi {
     static_cast<void>(memory);
     static_cast<void>(bytes);
   }
+
+  // The stream that batches are copied on, for all loaders: one of each device, made when it is
+  // asked for first, by a thread that has selected the device, and kept. Memory of torch's belongs
+  // to the stream that it was allocated for: a stream for each pass would leave some behind.
+  StreamHandle copy_stream(int device) {
+    const std::scoped_lock lock(copy_streams_mutex_);
+    StreamHandle& stream = copy_streams_[device];
+    if (stream == nullptr) stream = create_stream();
+    return stream;
+  }
+
+ private:
+  std::mutex copy_streams_mutex_;
+  std::map<int, StreamHandle> copy_streams_;
 };
 
 // The CUDA runtime. Throws DeviceError, which says why not, where there is none to use.

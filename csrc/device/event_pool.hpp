@@ -6,6 +6,7 @@
 #include <mutex>
 #include <vector>
 
+#include "core/home.hpp"
 #include "device/api.hpp"
 
 namespace brimful::device {
@@ -26,7 +27,9 @@ class EventPool {
     return api_.create_event(use_);
   }
 
+  // In a forked child, where the lock may be held by a thread that is not there, it is forgotten.
   void give(EventHandle event) {
+    if (home_.left()) return;
     const std::scoped_lock lock(mutex_);
     free_.push_back(event);
   }
@@ -42,6 +45,7 @@ class EventPool {
  private:
   DeviceApi& api_;
   const EventUse use_;
+  const Home home_;
   std::mutex mutex_;
   std::vector<EventHandle> free_;
 };

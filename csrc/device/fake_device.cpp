@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "device/host_kernels.hpp"
 
 namespace brimful::device {
 namespace {
@@ -93,7 +94,8 @@ FakeDevice::Stream& FakeDevice::add_stream(int device, std::string name) {
 
 // What every call begins with.
 void FakeDevice::call(const char* name, bool needs_context, bool unsafe_in_capture) {
-  ++calls_;
+  ++calls_[name];
+  if (!error_.empty()) throw DeviceError(std::string(name) + " failed: " + error_);
   run_until(now_ + config_.call_seconds);
   races_.clock(kHost).tick(kHost);
   const Thread& mine = thread();
@@ -157,7 +159,6 @@ void FakeDevice::learn(const Event& event) { races_.clock(kHost).join(event.cloc
 void FakeDevice::select_device(int device) {
   const Lock lock(mutex_);
   if (device < 0 || device >= config_.devices) throw DeviceError("no such device");
-  ++calls_;
   if (forgets("select_device")) return;
   thread() = {.device = device, .selected = true, .mode = thread().mode};
   contexts_.insert(device);
@@ -165,7 +166,6 @@ void FakeDevice::select_device(int device) {
 
 CaptureMode FakeDevice::exchange_capture_mode(CaptureMode mode) noexcept {
   const Lock lock(mutex_);
-  ++calls_;
   return std::exchange(thread().mode, mode);
 }
 
@@ -177,7 +177,6 @@ StreamHandle FakeDevice::create_stream() {
 
 void FakeDevice::destroy_stream(StreamHandle stream) noexcept {
   const Lock lock(mutex_);
-  ++calls_;
   // What is queued still runs, as in CUDA; the handle is good for nothing any more.
   const auto found = streams_.find(stream);
   if (found == streams_.end() || std::exchange(found->second->destroyed, true)) {
@@ -188,6 +187,7 @@ void FakeDevice::destroy_stream(StreamHandle stream) noexcept {
 void FakeDevice::synchronize(StreamHandle handle) {
   const Lock lock(mutex_);
   call("synchronize", true, true);
+  sleepers_.insert(thread_name());
   const Stream& stream = stream_of(handle);
   run_until(stream.idle_from);
   races_.clock(kHost).join(races_.clock(stream.actor));
@@ -210,7 +210,6 @@ EventHandle FakeDevice::create_event(EventUse) {
 
 void FakeDevice::destroy_event(EventHandle event) noexcept {
   const Lock lock(mutex_);
-  ++calls_;
   if (events_.erase(event) == 0) fault("an event is destroyed that does not exist");
 }
 
@@ -258,6 +257,7 @@ void FakeDevice::sleep_until(EventHandle handle) {
   const Lock lock(mutex_);
   call("sleep_until", true, true);
   if (forgets("sleep_until")) return;
+  sleepers_.insert(thread_name());
   const Event& event = event_of(handle);
   if (!event.recorded) return;
   run_until(event.at);
@@ -267,6 +267,7 @@ void FakeDevice::sleep_until(EventHandle handle) {
 double FakeDevice::seconds_between(EventHandle first, EventHandle last) {
   const Lock lock(mutex_);
   call("seconds_between", true, true);
+  if (forgets("record")) return 0;
   const Event& from = event_of(first);
   const Event& to = event_of(last);
   if (!from.recorded || !to.recorded) throw DeviceError("an event was never recorded");
@@ -286,7 +287,7 @@ std::byte* FakeDevice::allocate_pinned(std::size_t bytes) {
 
 void FakeDevice::free_pinned(std::byte* memory) noexcept {
   const Lock lock(mutex_);
-  call("free_pinned", true, true);
+  contexts_.insert(thread().device);
   const auto found = pinned_.find(memory);
   if (found == pinned_.end()) return fault("pinned memory is released that is none");
   access(kHost, {memory, found->second.size() - 256}, true, "the release of pinned memory");
@@ -296,12 +297,40 @@ void FakeDevice::free_pinned(std::byte* memory) noexcept {
 void FakeDevice::copy_to_device(void* to, const std::byte* from, std::size_t bytes,
                                 StreamHandle stream) {
   const Lock lock(mutex_);
+  ++calls_["copy_to_device"];
   const Range source{from, bytes};
   const Range target{static_cast<std::byte*>(to), bytes};
   const double seconds =
       config_.copy_seconds + config_.copy_byte_seconds * static_cast<double>(bytes);
   launch(stream, seconds, "a copy", {&source, 1}, {&target, 1},
          [to, from, bytes] { std::memcpy(to, from, bytes); });
+}
+
+void FakeDevice::expand(const ExpandKernel& kernel, DeviceStream stream) {
+  const Lock lock(mutex_);
+  ++calls_["expand"];
+  if (stream_of(stream.handle).device != stream.device) {
+    throw DeviceError("a kernel for device " + std::to_string(stream.device) +
+                      " is launched on a stream of another");
+  }
+  const Parcel& parcel = kernel.parcel;
+  const auto* block = reinterpret_cast<const std::byte*>(parcel.cu_seqlens);
+  const std::byte* end = parcel.tokens + parcel.total * parcel.token_bytes;
+  const Range read{block, static_cast<std::size_t>(end - block)};
+  std::vector<Range> written;
+  const auto column = [&](const auto* begin) {
+    if (begin == nullptr) return;
+    const std::size_t bytes = static_cast<std::size_t>(kernel.slots) * sizeof(*begin);
+    written.push_back({reinterpret_cast<const std::byte*>(begin), bytes});
+  };
+  column(kernel.out.input_ids);
+  column(kernel.out.labels);
+  column(kernel.out.shift_labels);
+  column(kernel.out.position_ids);
+  column(kernel.out.document_ids);
+  column(kernel.out.loss_weights);
+  launch(stream.handle, config_.expand_seconds, "an expansion", {&read, 1}, written,
+         [kernel] { run_on_host(kernel, TurnOrder::kForward, 0xdd); });
 }
 
 double FakeDevice::now() const {
@@ -353,7 +382,7 @@ FakeDevice::Block* FakeDevice::free_block(std::size_t bytes, const Stream& strea
 
 std::byte* FakeDevice::allocate(std::size_t bytes, StreamHandle handle) {
   const Lock lock(mutex_);
-  call("allocate", true, true);
+  call("allocate", true, false);  // torch's allocator minds captures
   Stream& stream = stream_of(handle);
   Block* block = free_block(bytes, stream);
   if (block == nullptr) {
@@ -417,6 +446,11 @@ int FakeDevice::selected_device() const {
   return thread().device;
 }
 
+void FakeDevice::go_back(int device) {
+  const Lock lock(mutex_);
+  thread().device = device;
+}
+
 std::set<int> FakeDevice::contexts() const {
   const Lock lock(mutex_);
   return contexts_;
@@ -429,9 +463,20 @@ std::size_t FakeDevice::pinned_bytes() const {
   return bytes;
 }
 
-std::int64_t FakeDevice::calls() const {
+std::int64_t FakeDevice::count(const std::string& call) const {
   const Lock lock(mutex_);
-  return calls_;
+  const auto found = calls_.find(call);
+  return found == calls_.end() ? 0 : found->second;
+}
+
+std::set<std::string> FakeDevice::sleepers() const {
+  const Lock lock(mutex_);
+  return sleepers_;
+}
+
+void FakeDevice::fail(std::string error) {
+  const Lock lock(mutex_);
+  error_ = std::move(error);
 }
 
 std::vector<std::string> FakeDevice::faults() const {

@@ -33,6 +33,7 @@ struct FakeConfig {
   double call_seconds = 0;       // of host time, for each call
   double copy_seconds = 0;       // of a copy to the device, whatever its size
   double copy_byte_seconds = 0;  // and for each byte
+  double expand_seconds = 0;     // of a kernel that makes columns
   // Calls that do nothing, as if whoever should make them did not: "record", "wait", "sleep_until",
   // "record_stream" or "select_device". So a test shows that it would find them missing.
   std::set<std::string> forgotten;
@@ -62,6 +63,7 @@ class FakeDevice : public DeviceApi {
   void free_pinned(std::byte* memory) noexcept override;
   void copy_to_device(void* to, const std::byte* from, std::size_t bytes,
                       StreamHandle stream) override;
+  void expand(const ExpandKernel& kernel, DeviceStream stream) override;
   double now() const override;
   void host_writes(const std::byte* memory, std::size_t bytes) override;
 
@@ -84,9 +86,12 @@ class FakeDevice : public DeviceApi {
   void end_capture(StreamHandle stream);
 
   int selected_device() const;     // of this thread
+  void go_back(int device);        // as torch does: selected, and no context made
   std::set<int> contexts() const;  // devices that this process has a context on
   std::size_t pinned_bytes() const;
-  std::int64_t calls() const;
+  std::int64_t count(const std::string& call) const;  // of calls of this name
+  std::set<std::string> sleepers() const;             // names of threads that waited for the device
+  void fail(std::string error);                       // from now on every call does that may
   std::vector<std::string> faults() const;
 
  private:
@@ -123,7 +128,9 @@ class FakeDevice : public DeviceApi {
   mutable std::recursive_mutex mutex_;  // guards everything below
   double now_ = 0;
   std::int64_t order_ = 0;
-  std::int64_t calls_ = 0;
+  std::map<std::string, std::int64_t> calls_;
+  std::set<std::string> sleepers_;
+  std::string error_;
   std::priority_queue<Action, std::vector<Action>, std::greater<>> actions_;
   RaceDetector races_;
   std::map<void*, std::unique_ptr<Stream>> streams_;

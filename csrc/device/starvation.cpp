@@ -6,8 +6,8 @@
 
 namespace brimful::device {
 
-CopyEvents StarvationMeter::begin_copy(StreamHandle copy_stream, double asked, double granted) {
-  CopyEvents copy{events_.take(), events_.take(), asked, granted};
+CopyEvents StarvationMeter::begin_copy(StreamHandle copy_stream) {
+  CopyEvents copy{.begun = events_.take(), .done = events_.take()};
   api_.record(copy.begun, copy_stream);
   return copy;
 }
@@ -63,6 +63,17 @@ void StarvationMeter::harvest() {
     abandon(batch.entry);
     forget(batch.copy);
   }
+}
+
+void StarvationMeter::clear() {
+  const std::scoped_lock lock(mutex_);
+  for (const Measured& batch : pending_) {
+    abandon(batch.entry);
+    forget(batch.copy);
+    events_.give(batch.left);
+  }
+  pending_.clear();
+  events_.clear();
 }
 
 void StarvationMeter::add(const Measured& batch) {

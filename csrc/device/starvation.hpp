@@ -85,8 +85,8 @@ class StarvationMeter {
   // It must not outlive the meter.
   std::shared_ptr<Course> begin_course() { return std::make_shared<Course>(events_); }
 
-  // In the thread that copies. `asked` and `granted`: of the slot.
-  CopyEvents begin_copy(StreamHandle copy_stream, double asked, double granted);
+  // In the thread that copies.
+  CopyEvents begin_copy(StreamHandle copy_stream);
   void end_copy(CopyEvents& copy, StreamHandle copy_stream);
   // The events of a copy that nobody waits for any more.
   void forget(const CopyEvents& copy);
@@ -102,8 +102,9 @@ class StarvationMeter {
   void harvest();
 
   StarvationCounts counts() const;
-  // Destroys the events that nobody uses, in a thread that has selected their device.
-  void clear() { events_.clear(); }
+  // Destroys the events, in a thread that has selected their device; batches that were not
+  // harvested are not counted.
+  void clear();
 
  private:
   struct Measured {

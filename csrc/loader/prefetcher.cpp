@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "loader/home.hpp"
+#include "core/home.hpp"
 #include "loader/telemetry.hpp"
 #include "loader/threads.hpp"
 
@@ -92,12 +92,14 @@ struct Prefetcher::Impl {
   Impl(std::shared_ptr<Producer> made_by, PrefetchConfig given)
       : producer(std::move(made_by)),
         config(checked(given)),
-        ring(producer->slot_bytes(), config.depth, config.max_slots, config.memory),
+        ring(producer->slot_bytes(), config.depth, config.max_slots, config.memory,
+             producer->slot_memory()),
         sequencer(config.depth),
         times(static_cast<std::size_t>(std::max(1, config.num_workers))) {}
   ~Impl() { close(); }
 
   void start();
+  void work(ThreadTimes& mine);
   bool make_batch(ThreadTimes& mine);
   std::optional<Ticket> claim(ThreadTimes& mine);
   void prepare(ThreadTimes& mine);
@@ -105,6 +107,7 @@ struct Prefetcher::Impl {
 
   std::optional<Delivered> next(const std::function<void()>& on_idle);
   void wait_for_batch(const std::function<void()>& on_idle);
+  void make_room();
   std::string late_message(Clock::duration blocked) const;
   void close();
   PrefetchCounters counters() const;
@@ -141,15 +144,24 @@ void Prefetcher::Impl::start() {
   for (int i = 0; i < config.num_workers; ++i) {
     try {
       ThreadTimes& mine = times[static_cast<std::size_t>(i)];
-      workers.push_back(start_thread("brimful-" + std::to_string(i), [this, &mine] {
-        while (make_batch(mine)) prepare(mine);
-      }));
+      workers.push_back(
+          start_thread("brimful-" + std::to_string(i), [this, &mine] { work(mine); }));
     } catch (const std::system_error& error) {
       throw Error("worker thread " + std::to_string(i + 1) + " of " +
                   std::to_string(config.num_workers) + " cannot be started (" + error.what() +
                   "); lower num_workers");
     }
   }
+}
+
+void Prefetcher::Impl::work(ThreadTimes& mine) {
+  try {
+    producer->enter_thread();
+  } catch (...) {
+    end_stream(claimed, std::current_exception());
+    return;
+  }
+  while (make_batch(mine)) prepare(mine);
 }
 
 // The way of one batch, from slot to publication. False when there is none to make any more.
@@ -159,20 +171,25 @@ bool Prefetcher::Impl::make_batch(ThreadTimes& mine) {
   Lease slot;
   std::optional<Ticket> ticket;
   try {
+    if (config.num_workers > 0) producer->settle(/*waits=*/true);
+    const double asked = producer->now();
     slot = ring.lease(mine.backpressure);
+    const double granted = producer->now();
     if (!slot) return false;
     ticket = claim(mine);
     if (!ticket) return false;
     const Clock::time_point filling = Clock::now();
-    BatchMeta meta = producer->fill(ticket->spec, slot.get());
+    auto [meta, sent] = producer->fill(ticket->spec, slot);
     const Clock::duration filled = Clock::now() - filling - meta.read_time;
     mine.fill.add(filled);
     mine.read.add(meta.read_time);
     const BatchTimes took{.plan = to_seconds(ticket->planned),
                           .read = to_seconds(meta.read_time),
-                          .fill = to_seconds(filled)};
-    sequencer.publish(ticket->number,
-                      {std::move(slot), std::move(ticket->spec), std::move(meta), took});
+                          .fill = to_seconds(filled),
+                          .slot_asked = asked,
+                          .slot_granted = granted};
+    sequencer.publish(ticket->number, {std::move(slot), std::move(ticket->spec), std::move(meta),
+                                       took, std::move(sent)});
     return true;
   } catch (...) {
     // Without a ticket, the first one that nobody has takes the error.
@@ -242,7 +259,7 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
     stall.add(blocked);
     waited += blocked;
   });
-  ring.grow_if_all_held();  // once: while this waits, free slots go to workers and nowhere else
+  make_room();  // once: while this waits, free slots go to workers and nowhere else
   if (config.num_workers == 0) make_batch(times[0]);
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
@@ -253,6 +270,18 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
     if (timed && blocked >= config.timeout) throw LoaderTimeout(late_message(blocked));
     if (on_idle) on_idle();
   }
+}
+
+// Adds a slot where lease() would wait for the consumer, which is the calling thread. A batch that
+// was sent to a device is no slot of the consumer's: workers wait until theirs was read. Without
+// workers the ring grows meanwhile, and this waits only where it must not.
+void Prefetcher::Impl::make_room() {
+  if (producer->sends()) {
+    if (config.num_workers > 0) return;
+    const bool full = config.max_slots && ring.counters().slots >= *config.max_slots;
+    producer->settle(/*waits=*/full && !ring.has_room());
+  }
+  ring.grow_if_all_held();
 }
 
 std::string Prefetcher::Impl::late_message(Clock::duration blocked) const {
@@ -315,6 +344,8 @@ std::int64_t Prefetcher::blocks_wanted() const {
 }
 
 void Prefetcher::supply(std::byte* block) { impl_->ring.supply(block); }
+
+void Prefetcher::refuse_if_forked() const { impl_->refuse_if_forked(); }
 
 bool Prefetcher::ready() const { return impl_->sequencer.settled(); }
 

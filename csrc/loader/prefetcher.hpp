@@ -25,16 +25,31 @@
 
 namespace brimful {
 
+struct Filled {
+  BatchMeta meta;
+  std::shared_ptr<Sent> sent = nullptr;  // of a batch that is on its way to a device
+};
+
 // Makes the batches. claim() is called by one thread at a time, in ticket order; the others by
 // many.
 class Producer {
  public:
   virtual ~Producer() = default;
   virtual std::size_t slot_bytes() const = 0;
+  // Where slots lie; null: in memory of the ring's own.
+  virtual std::shared_ptr<SlotMemory> slot_memory() const { return nullptr; }
+  // Whether fill() sends batches to a device, so that consumers never hold slots.
+  virtual bool sends() const { return false; }
+  // A worker begins.
+  virtual void enter_thread() const {}
   virtual std::optional<BatchSpec> claim() = 0;
   // Does beforehand what claims to come would have to do. Called by workers between batches.
   virtual void prepare() const {}
-  virtual BatchMeta fill(const BatchSpec& spec, std::byte* slot) const = 0;
+  virtual Filled fill(const BatchSpec& spec, const Lease& slot) const = 0;
+  // Lets go of slots that were sent and have been read since; where it waits, of all of them.
+  virtual void settle(bool waits) const { static_cast<void>(waits); }
+  // The clock that waits for slots are told by; 0 where nobody asks.
+  virtual double now() const { return 0; }
 };
 
 struct PrefetchConfig {
@@ -83,6 +98,8 @@ class Prefetcher {
   // there. It may throw: that leaves next() and the stream goes on where it was. Without workers
   // next() never waits, so it is not called.
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
+  // Throws as next() does in a forked child.
+  void refuse_if_forked() const;
 
   // Stops and joins the threads; a fill under way ends first. Leases handed out stay valid. A
   // second call does nothing.

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/error.hpp"
-#include "loader/home.hpp"
+#include "core/home.hpp"
 
 namespace brimful {
 
@@ -26,8 +26,11 @@ constexpr std::size_t kHugePage = std::size_t{2} << 20;
 
 struct FreeMemory {
   std::size_t bytes = 0;
+  std::shared_ptr<SlotMemory> source = nullptr;
   void operator()(std::byte* memory) const {
-    if (bytes >= kHugePage) {
+    if (source != nullptr) {
+      source->release(memory, bytes);
+    } else if (bytes >= kHugePage) {
       munmap(memory, bytes);
     } else {
       ::operator delete(memory, std::align_val_t{kAlignment});
@@ -42,7 +45,8 @@ using OwnMemory = std::unique_ptr<std::byte, FreeMemory>;
               " bytes cannot be allocated; lower batch_size or seq_len, or ask for fewer fields");
 }
 
-OwnMemory allocate(std::size_t bytes) {
+OwnMemory allocate(std::size_t bytes, const std::shared_ptr<SlotMemory>& source) {
+  if (source != nullptr) return OwnMemory(source->allocate(bytes), FreeMemory{bytes, source});
   if (bytes < kHugePage) {
     void* memory =
         ::operator new(std::max(bytes, kAlignment), std::align_val_t{kAlignment}, std::nothrow);
@@ -65,16 +69,19 @@ struct Slot {
 }  // namespace
 
 struct Ring::State {
-  State(std::size_t bytes, std::int64_t max_ahead, std::optional<std::int64_t> limit, Memory memory)
+  State(std::size_t bytes, std::int64_t max_ahead, std::optional<std::int64_t> limit, Memory memory,
+        std::shared_ptr<SlotMemory> own)
       : slot_bytes(bytes),
         depth(max_ahead),
         max_slots(limit),
-        supplied(memory == Memory::kSupplied) {}
+        supplied(memory == Memory::kSupplied),
+        source(std::move(own)) {}
 
   const std::size_t slot_bytes;
   const std::int64_t depth;
   const std::optional<std::int64_t> max_slots;
   const bool supplied;
+  const std::shared_ptr<SlotMemory> source;
   const Home home;
 
   // Readable without the lock, which nobody may be there to release in a forked child.
@@ -109,7 +116,7 @@ struct Ring::State {
   }
 
   void add_own_slot() {
-    OwnMemory memory = allocate(slot_bytes);
+    OwnMemory memory = allocate(slot_bytes, source);
     std::byte* block = memory.get();
     add_slot(std::move(memory), block);
   }
@@ -141,8 +148,8 @@ struct Ring::Return {
 };
 
 Ring::Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots,
-           Memory memory)
-    : state_(std::make_shared<State>(slot_bytes, depth, max_slots, memory)) {
+           Memory memory, std::shared_ptr<SlotMemory> source)
+    : state_(std::make_shared<State>(slot_bytes, depth, max_slots, memory, std::move(source))) {
   if (memory == Memory::kSupplied) return;
   const std::int64_t initial = std::min(depth + 1, max_slots.value_or(depth + 1));
   while (state_->size < initial) state_->add_own_slot();

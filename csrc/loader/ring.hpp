@@ -20,6 +20,7 @@
 #include <memory>
 #include <optional>
 
+#include "loader/slot_memory.hpp"
 #include "loader/telemetry.hpp"
 
 namespace brimful {
@@ -37,9 +38,10 @@ class Ring {
     std::int64_t in_use = 0;  // lent
   };
 
-  // Slots of `slot_bytes` bytes at 64-byte boundaries, unwritten.
+  // Slots of `slot_bytes` bytes at 64-byte boundaries, unwritten. Its own come from `source`; null
+  // is the ordinary memory of the host.
   Ring(std::size_t slot_bytes, std::int64_t depth, std::optional<std::int64_t> max_slots,
-       Memory memory = Memory::kOwn);
+       Memory memory = Memory::kOwn, std::shared_ptr<SlotMemory> source = nullptr);
 
   // How many blocks should be supplied now: as many as make depth + 1 that are free or ahead. 0 for
   // a ring with memory of its own, and once closed.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <exception>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -23,12 +24,15 @@
 
 namespace brimful {
 
+struct Sent;  // transfer.hpp
+
 // A batch on its way to the consumer.
 struct Delivered {
   Lease slot;
   BatchSpec spec;
   BatchMeta meta;
   BatchTimes times;
+  std::shared_ptr<Sent> sent = nullptr;  // of a batch that goes to a device; else it is in its slot
 };
 
 class Sequencer {

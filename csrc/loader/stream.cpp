@@ -13,21 +13,41 @@ namespace brimful {
 class Stream::Maker : public Producer {
  public:
   Maker(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
-        ReadConfig read, StepSet skip, std::int64_t steps_before)
+        ReadConfig read, StepSet skip, std::int64_t steps_before, std::shared_ptr<Courier> courier)
       : layout_(std::move(layout)),
         read_(std::move(read)),
         dealer_(std::move(plan), geometry, cursor, std::move(skip), steps_before),
         epoch_(dealer_.epoch()),
-        passed_steps_(dealer_.steps_before() - steps_before) {}
+        passed_steps_(dealer_.steps_before() - steps_before),
+        courier_(std::move(courier)) {}
 
-  std::size_t slot_bytes() const override { return layout_.slot_bytes(); }
+  std::size_t slot_bytes() const override {
+    return courier_ ? courier_->layout().parcel_bytes() : layout_.slot_bytes();
+  }
+  std::shared_ptr<SlotMemory> slot_memory() const override {
+    return courier_ ? courier_->transfer().memory() : nullptr;
+  }
+  bool sends() const override { return courier_ != nullptr; }
+  void enter_thread() const override {
+    if (courier_) courier_->enter_thread();
+  }
   std::optional<BatchSpec> claim() override { return read_ahead_.next(); }
   void prepare() const override { dealer_.plan_ahead(); }
-  BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
-    BatchMeta meta = brimful::fill(spec, layout_, read_, slot);
+  Filled fill(const BatchSpec& spec, const Lease& slot) const override {
+    if (!courier_) {
+      BatchMeta meta = brimful::fill(spec, layout_, read_, slot.get());
+      read_ahead_.filled();
+      return {std::move(meta)};
+    }
+    FilledParcel parcel = courier_->fill(spec, read_, slot);
     read_ahead_.filled();
-    return meta;
+    std::shared_ptr<Sent> sent = courier_->send(parcel, slot);
+    return {std::move(parcel.meta), std::move(sent)};
   }
+  void settle(bool waits) const override {
+    if (courier_) courier_->settle(waits);
+  }
+  double now() const override { return courier_ ? courier_->transfer().api().now() : 0; }
 
   const Layout& layout() const { return layout_; }
   std::int64_t epoch() const { return epoch_; }
@@ -42,18 +62,21 @@ class Stream::Maker : public Producer {
   mutable ReadAhead read_ahead_{dealer_};
   std::int64_t epoch_;
   std::int64_t passed_steps_;
+  std::shared_ptr<Courier> courier_;  // of a stream whose batches go to a device
 };
 
 Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
                ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
-               StepSet skip, std::int64_t steps_before)
+               StepSet skip, std::int64_t steps_before, std::shared_ptr<Courier> courier)
     : plan_(plan),
       maker_(std::make_shared<Maker>(std::move(plan), std::move(layout), geometry, cursor,
-                                     std::move(read), std::move(skip), steps_before)),
+                                     std::move(read), std::move(skip), steps_before, courier)),
       ledger_(std::move(ledger)),
       run_(ledger_->run()),
       cursor_(cursor),
       supplied_(prefetch.memory == Ring::Memory::kSupplied),
+      courier_(std::move(courier)),
+      course_(courier_ ? courier_->transfer().meter().begin_course() : nullptr),
       prefetcher_(maker_, prefetch) {}
 
 namespace {
@@ -85,6 +108,34 @@ std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};
     ledger_->add_end(maker_->end(), run_);
   }
+  return batch;
+}
+
+std::optional<Delivered> Stream::next_on(device::StreamHandle compute,
+                                         const std::function<void()>& on_idle) {
+  prefetcher_.refuse_if_forked();  // before any call of the device, which has no context there
+  Transfer& transfer = courier_->transfer();
+  const device::RelaxedCapture relaxed(transfer.api());
+  device::StarvationMeter& meter = transfer.meter();
+  const device::Entry entry = meter.enter(compute);
+  std::optional<Delivered> batch;
+  try {
+    batch = next(on_idle);
+  } catch (...) {
+    meter.abandon(entry);
+    throw;
+  }
+  if (!batch) {
+    meter.abandon(entry);
+    meter.harvest();
+    return batch;
+  }
+  Sent& sent = *batch->sent;
+  sent.events.slot_asked = batch->times.slot_asked;
+  sent.events.slot_granted = batch->times.slot_granted;
+  sent.taken = true;
+  meter.leave(entry, compute, sent.events, course_);
+  batch->slot.reset();  // its copy has a lease of its own
   return batch;
 }
 

@@ -1,6 +1,8 @@
 // A stream: the batches of one epoch, from a cursor to the epoch's end, made ahead by the
 // prefetcher and counted when they are delivered, not before.
 //
+// With a Courier the batches go to its device, and the caller of next_on() gets them there.
+//
 // Threads: next() from any thread, one call at a time (a second one is refused); the others at any
 // moment.
 #pragma once
@@ -15,6 +17,7 @@
 #include "corpus/token_reader.hpp"
 #include "loader/ledger.hpp"
 #include "loader/prefetcher.hpp"
+#include "loader/transfer.hpp"
 #include "plan/dealer.hpp"
 
 namespace brimful {
@@ -24,7 +27,8 @@ class Stream {
   // Steps in `skip` are left out, as the dealer does.
   Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometry, Cursor cursor,
          ReadConfig read, PrefetchConfig prefetch, std::shared_ptr<Ledger> ledger,
-         StepSet skip = {}, std::int64_t steps_before = 0);
+         StepSet skip = {}, std::int64_t steps_before = 0,
+         std::shared_ptr<Courier> courier = nullptr);
 
   // Whether batches lie in memory that supply() brings.
   bool supplied() const { return supplied_; }
@@ -39,6 +43,14 @@ class Stream {
   // batches may have been filled from one that was written to: ReadError, and no end.
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
   void close() { prefetcher_.close(); }
+
+  // As Prefetcher's.
+  void refuse_if_forked() const { prefetcher_.refuse_if_forked(); }
+  // With a courier, by the consumer, with the device selected. Before each call there is one more
+  // destination than before the last one; the first finds as many as batches may be begun.
+  // As next(); `compute`, the stream that the batch is used on, waits for it; the caller does not.
+  std::optional<Delivered> next_on(device::StreamHandle compute,
+                                   const std::function<void()>& on_idle = {});
 
   const Layout& layout() const;
   std::int64_t epoch() const;  // being delivered
@@ -60,6 +72,8 @@ class Stream {
   Cursor cursor_;
   bool finished_ = false;
   bool supplied_;
+  std::shared_ptr<Courier> courier_;
+  std::shared_ptr<device::Course> course_;
   Prefetcher prefetcher_;  // last: its threads use what stands above
 };
 

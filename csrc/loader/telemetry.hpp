@@ -68,6 +68,8 @@ struct BatchTimes {
   double stall = 0;               // in next(); 0 for the first batch, whose wait is counted apart
   std::int64_t queue_depth = 0;   // batches ready, this one included
   std::int64_t slots_in_use = 0;  // with the consumer, being filled, or ready
+  double slot_asked = 0;  // when its thread asked for a slot, and got one; by Producer::now()
+  double slot_granted = 0;
 };
 
 }  // namespace brimful

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import os
+import re
 import sys
 from dataclasses import dataclass
 from typing import Any, get_args
@@ -81,7 +82,10 @@ class LoaderConfig:
         cp_split: what is cut into 2 x `cp_size` chunks, of which a rank holds two: every
             "document", or every "sequence" (a row; the whole of a varlen batch). None cuts
             documents in "varlen" and rows in "rows".
+        device: "cuda" (torch's current device) or "cuda:1": batches are on the device, in torch's
+            memory, and the current stream waits for them. None leaves them in host memory.
         pin_memory: batches in page-locked memory of torch's own, where torch has an accelerator.
+            On a device it means nothing.
         io: "mmap" copies tokens out of mapped files; "pread" reads them, which serves better on
             network file systems. The tokens are the same.
         verify: "checksum" compares every MiB of tokens, when it is read first, with the manifest's
@@ -124,6 +128,7 @@ class LoaderConfig:
     cp_size: int = 1
     cp_rank: int | None = None
     cp_split: str | None = None
+    device: str | None = None
     pin_memory: bool = False
     io: str = "mmap"
     verify: str | None = None
@@ -164,13 +169,14 @@ class LoaderConfig:
         _check_choice("verify", self.verify, (None, "checksum"))
         _check_choice("positions", self.positions, ("restart", "continue"))
         _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
+        object.__setattr__(self, "device", _checked_device(self.device))
         _check_choice("cp_split", self.cp_split, (None, "document", "sequence"))
         if self.cp_size > 1 and self.cp_rank is None:
             raise PlanError(
                 f"cp_size is {self.cp_size} and cp_rank is missing; say which of the group's "
                 f"ranks this is, from 0 to {self.cp_size - 1}"
             )
-        if self.pin_memory and self.max_slots is not None:
+        if self.pin_memory and self.device is None and self.max_slots is not None:
             raise PlanError(
                 "max_slots limits memory of brimful's own, and with pin_memory=True batches are in "
                 "torch's; leave one of them out"
@@ -260,6 +266,16 @@ def _checked_integer(name: str, value: Any, least: int | None) -> int | None:
     if not -(2**63) <= number <= most:
         raise PlanError(f"{name} is {number}; it must be at most {most}")
     return number
+
+
+def _checked_device(device: Any) -> str | None:
+    """The name of a CUDA device, also from a torch.device or a number; None for the host."""
+    if device is None or str(device) == "cpu":
+        return None
+    name = f"cuda:{device}" if type(device) is int else str(device)
+    if not re.fullmatch(r"cuda(:[0-9]+)?", name):
+        raise PlanError(f'device is {device!r}; give "cuda", "cuda:1" or None')
+    return name
 
 
 def whole_number(name: str, value: Any) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 from brimful import _core
 from brimful._core import BrimfulError
 from brimful.batch import Batch
+from brimful.device_loader import DeviceBlocks
 from brimful.pinned import PinnedBlocks
 from brimful.torch_module import torch_if_installed
 
@@ -20,12 +21,17 @@ if TYPE_CHECKING:
 class LoaderIterator:
     """One pass over one epoch. Made by `iter(loader)`; dropping it ends its threads."""
 
-    def __init__(self, loader: DataLoader, stream: _core.Stream) -> None:
+    def __init__(
+        self,
+        loader: DataLoader,
+        stream: _core.Stream,
+        blocks: DeviceBlocks | PinnedBlocks | None,
+    ) -> None:
         self._loader = loader
         self._stream: _core.Stream | None = stream
         self._steps = loader._steps
         self._fields = loader.config.fields
-        self.blocks = PinnedBlocks(loader._layout, self._fields) if loader._pin else None
+        self._blocks = blocks  # None: batches lie in memory of brimful's own
         torch = torch_if_installed()
         # Over the same memory; the arrays themselves where torch is not installed.
         self._to_tensor = None if torch is None else torch.from_numpy
@@ -40,11 +46,9 @@ class LoaderIterator:
         stream = self._stream
         if stream is None:
             raise StopIteration
-        blocks = self.blocks
-        if blocks is not None:
-            blocks.supply(stream)
+        blocks = self._blocks
         try:
-            filled = stream.next()
+            filled = stream.next() if blocks is None else blocks.next(stream)
         except BrimfulError:
             if _exiting.is_set():
                 self._stop_if_daemon()
@@ -60,12 +64,11 @@ class LoaderIterator:
         if num_bad:
             self._loader._quarantine.warn_once(self._steps)
         cu_seqlens_host = cu_seqlens
-        if self._to_tensor is not None:
+        if blocks is not None:
+            columns, cu_seqlens = blocks.tensors(columns, cu_seqlens)
+        elif self._to_tensor is not None:
+            columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)
-            if blocks is None:
-                columns = map(self._to_tensor, columns)
-            else:
-                columns, cu_seqlens = blocks.take(*columns), blocks.pin(cu_seqlens)
         config = self._loader.config
         return Batch(
             dict(zip(self._fields, columns, strict=True)),
@@ -98,7 +101,7 @@ class LoaderIterator:
         if stream is not None:
             self._loader._retire(stream)
             self._stream = None
-            self.blocks = None
+            self._blocks = None
 
     def _stop_if_daemon(self) -> None:
         """While the interpreter ends, a daemon thread gets no batch, and no error to print either.

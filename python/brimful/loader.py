@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import warnings
@@ -14,6 +15,7 @@ from brimful._core import PlanError
 from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
+from brimful.device_loader import DeviceBlocks, DeviceFeed
 from brimful.iteration import LoaderIterator
 from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
@@ -132,12 +134,17 @@ class DataLoader:
         self._layout = native.make_layout(config)
         self._read = native.make_read(self.corpus, config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
-        self._pin = config.pin_memory and can_pin()
+        self._feed = (
+            None
+            if config.device is None
+            else DeviceFeed(config.device, config, self._layout, self.corpus)
+        )
+        self._pin = self._feed is None and config.pin_memory and can_pin()
         self._prefetch = native.make_prefetch(config, supplied=self._pin)
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_times = Times()
         # With what their threads write to, which must not go before them.
-        self._live: dict[_core.Stream, PinnedBlocks | None] = {}
+        self._live: dict[_core.Stream, DeviceBlocks | PinnedBlocks | None] = {}
         self._place = Place()
         self._steps = native.make_steps(self._plan, self._geometry)
         self._skip = native.make_skip(config)
@@ -165,27 +172,36 @@ class DataLoader:
                 f"({self._place.pending.epoch}): the state has no effect",
                 stacklevel=2,
             )
-        stream = _core.Stream(
-            self._plan,
-            self._layout,
-            self._geometry,
-            begin,
-            self._read,
-            self._prefetch,
-            self._ledger,
-            self._skip,
-            self._steps_before(begin.epoch),
-        )
+        blocks = self._make_blocks()
+        with contextlib.nullcontext() if self._feed is None else self._feed.cuda.selected():
+            stream = _core.Stream(
+                self._plan,
+                self._layout,
+                self._geometry,
+                begin,
+                self._read,
+                self._prefetch,
+                self._ledger,
+                self._skip,
+                self._steps_before(begin.epoch),
+                blocks.courier if isinstance(blocks, DeviceBlocks) else None,
+            )
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
-        iterator = LoaderIterator(self, stream)
+        iterator = LoaderIterator(self, stream, blocks)
         self._pid = os.getpid()
-        self._live[stream] = iterator.blocks
+        self._live[stream] = blocks
         if stream.epoch > begin.epoch:
             self._steps.learn_count(begin.epoch, stream.passed_steps)
         self._place.begin(stream, begin)
         if len(self.corpus) <= _PROMPT_DOCUMENTS:  # while threads are at work
             self._fingerprint()
         return iterator
+
+    def _make_blocks(self) -> DeviceBlocks | PinnedBlocks | None:
+        """What the batches of one pass lie in, where it is memory of torch's."""
+        if self._feed is not None:
+            return DeviceBlocks(self._feed)
+        return PinnedBlocks(self._layout, self.config.fields) if self._pin else None
 
     def _retire(self, stream: _core.Stream) -> None:
         """Ends a stream's threads and keeps what it counted."""
@@ -366,7 +382,8 @@ class DataLoader:
         times = self._retired_times
         for stream in list(self._live):
             times = times.plus(stream.counters)
-        stats = gather(self._ledger.counts(), times, self.corpus)
+        transfer = None if self._feed is None else self._feed.transfer
+        stats = gather(self._ledger.counts(), times, self.corpus, transfer)
         if not lap:
             return stats
         since = stats if self._lap is None else stats.since(self._lap)

@@ -47,22 +47,25 @@ class PinnedBlocks:
         ]
         self._filling: dict[int, Any] = {}  # by address; threads write to them until they are taken
 
-    def supply(self, stream: _core.Stream) -> None:
-        """Gives the stream as many blocks as it wants now."""
+    def next(self, stream: _core.Stream) -> Any:
+        """As the stream's own next(), which gets as many blocks as it wants before."""
         for _ in range(stream.blocks_wanted):
             block = pinned_block(self._num_bytes)
             self._filling[block.data_ptr()] = block
             stream.supply(block.numpy())
+        return stream.next()
 
-    def take(self, address: int, rows: int, columns: int) -> list[Any]:
-        """The columns [rows, columns] of the batch in the block at this address, as views of it."""
+    def tensors(self, place: tuple[int, int, int], cu_seqlens: Any) -> tuple[list[Any], Any]:
+        """The columns [rows, columns] of a batch, as views of its block, and its cu_seqlens."""
+        address, rows, columns = place
         block = self._filling.pop(address)
         return [
             block[offset : offset + rows * columns * dtype.itemsize].view(dtype).view(rows, columns)
             for offset, dtype in self._columns
-        ]
+        ], _pinned(cu_seqlens)
 
-    def pin(self, tensor: Any) -> Any:
-        """A copy in page-locked memory of its own, for what is small and known late."""
-        num_bytes = tensor.numel() * tensor.element_size()
-        return pinned_block(num_bytes).view(tensor.dtype).copy_(tensor)
+
+def _pinned(array: Any) -> Any:
+    """A copy in page-locked memory of its own, for what is small and known late."""
+    tensor = torch_if_installed().from_numpy(array)
+    return pinned_block(array.nbytes).view(tensor.dtype).copy_(tensor)

@@ -10,6 +10,7 @@ from typing import Any
 from brimful import _core
 from brimful.corpus import Corpus
 from brimful.process_memory import process_memory
+from brimful.starvation import Starvation, starvation_of
 from brimful.times import Threads, Times, add_threads
 from brimful.wording import counted
 
@@ -90,6 +91,7 @@ class Stats:
         anonymous_bytes, file_backed_bytes: resident memory of the whole process: its own, and pages
             of mapped files, which the system takes back when memory is short.
         starvation_seconds: device time spent waiting for data; None without a device.
+        starvation: the same with its causes; None without a device.
         exposure: source -> {"documents", "tokens", "effective_tokens"} delivered, over all ranks
             since step 0; after drops and cuts, so that shares of them are those of the run.
         dropped, skipped: source -> {"documents", "tokens"} dropped, and left out by `skip=`, over
@@ -130,6 +132,7 @@ class Stats:
     anonymous_bytes: int
     file_backed_bytes: int
     starvation_seconds: float | None
+    starvation: Starvation | None
     exposure: dict[str, dict[str, int]]
     dropped: dict[str, dict[str, int]]
     skipped: dict[str, dict[str, int]]
@@ -152,6 +155,9 @@ class Stats:
         batches = changes["batches"]
         changes["queue_depth"] = (ready[0] - ready[1]) / batches if batches else None
         changes["threads"] = add_threads(self.threads, earlier.threads, -1)
+        if self.starvation is not None and earlier.starvation is not None:
+            changes["starvation"] = self.starvation.since(earlier.starvation)
+            changes["starvation_seconds"] = changes["starvation"].seconds
         return dataclasses.replace(self, **changes)
 
     def summary(self) -> str:
@@ -163,6 +169,8 @@ class Stats:
             f"utilization {used}",
             f"stall {self.stall_seconds:.2f} s",
         ]
+        if self.starvation_seconds is not None:
+            parts.append(f"starvation {self.starvation_seconds:.2f} s")
         losses = [
             f"{counted(count, 'document')} {what}"
             for count, what in (
@@ -233,8 +241,11 @@ def utilization(tokens: int, slots: int) -> float | None:
     return tokens / slots if slots else None
 
 
-def gather(counts: _core.Counts, times: Times, corpus: Corpus) -> Stats:
-    """The figures of a loader from what its core counted."""
+def gather(
+    counts: _core.Counts, times: Times, corpus: Corpus, transfer: _core.Transfer | None
+) -> Stats:
+    """The figures of a loader from what its core counted, on the way to a device too."""
+    starvation = None if transfer is None else starvation_of(transfer)
     rank, everyone = counts.rank, counts.all_ranks
     figures: dict[str, Any] = {name: getattr(rank, name) for name in TALLY_FIELDS}
     figures |= times.seconds()
@@ -254,7 +265,8 @@ def gather(counts: _core.Counts, times: Times, corpus: Corpus) -> Stats:
         file_backed_bytes=memory.file_backed,
         threads=times.threads,
         queue_depth=times.queue_depths / counts.batches if counts.batches else None,
-        starvation_seconds=None,
+        starvation_seconds=None if starvation is None else starvation.seconds,
+        starvation=starvation,
         exposure=_by_source(corpus, columns, ("documents", "tokens", "effective_tokens")),
         dropped=_by_source(corpus, columns, ("documents", "tokens"), "dropped_"),
         skipped=_by_source(corpus, columns, ("documents", "tokens"), "skipped_"),

@@ -70,7 +70,8 @@ class NumberedProducer : public Producer {
     return spec;
   }
 
-  BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
+  Filled fill(const BatchSpec& spec, const Lease& lease) const override {
+    std::byte* slot = lease.get();
     const std::int64_t number = spec.after.bin;
     check(reinterpret_cast<std::uintptr_t>(slot) % 64 == 0, "a slot is not at a 64-byte boundary");
     {
@@ -90,7 +91,7 @@ class NumberedProducer : public Producer {
     for (std::size_t i = 0; i < words_; ++i) words[i] = static_cast<std::uint64_t>(number);
     BatchMeta meta;
     meta.num_tokens = number;
-    return meta;
+    return {meta};
   }
 
   bool holds(const std::byte* slot, std::uint64_t value) const {

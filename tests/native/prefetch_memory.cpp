@@ -59,13 +59,14 @@ class HungryProducer : public Producer {
     spec.after.bin = next_++;
     return spec;
   }
-  BatchMeta fill(const BatchSpec& spec, std::byte* slot) const override {
+  Filled fill(const BatchSpec& spec, const Lease& lease) const override {
+    std::byte* slot = lease.get();
     auto* words = reinterpret_cast<std::uint64_t*>(slot);
     for (std::size_t i = 0; i < kWords; ++i) words[i] = static_cast<std::uint64_t>(spec.after.bin);
     BatchMeta meta;
     meta.cu_seqlens.resize(4);
     meta.num_tokens = spec.after.bin;
-    return meta;
+    return {meta};
   }
 
  private:

@@ -1,4 +1,4 @@
-#include "loader/home.hpp"
+#include "core/home.hpp"
 
 #include <pthread.h>
 #include <unistd.h>
