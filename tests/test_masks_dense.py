@@ -61,6 +61,8 @@ def test_dense_of_every_dtype_of_torch(dtype: torch.dtype) -> None:
     out = torch.ones(7, 7).to(dtype)
     assert dense(cu, window=3, dtype=dtype, out=out) is out
     assert torch.equal(out, expected)
+    with torch.device("meta"):  # torch's default device is another one
+        assert torch.equal(dense(cu, window=3, dtype=dtype), expected)
 
 
 def test_dense_of_rows_is_that_of_each_row() -> None:

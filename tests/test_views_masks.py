@@ -114,6 +114,9 @@ def test_c25_masks_ask_no_device():
         assert block_mask.kv_indices.device.type == "meta"
         assert batch.dense_mask().shape == host.dense_mask().shape
         assert batch.sdpa(torch.float16)["attn_mask"].dtype == torch.float16
+        with torch.device("meta"):  # torch's default device
+            assert batch.dense_mask(torch.float16).shape == host.dense_mask().shape
+            assert torch.equal(host.dense_mask(torch.bool), host.dense_mask())
 
 
 def test_block_sizes_go_through():

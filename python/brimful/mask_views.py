@@ -102,7 +102,7 @@ class MaskViews(Views):
         """One expression where the batch is: to send a dense mask takes longer than to attend."""
         torch = require("torch", "torch", "batch.dense_mask")
         # Of no slots, on the host: takes and refuses the same dtypes.
-        kind = masks.dense(torch.zeros(1, dtype=torch.int32), dtype=dtype).dtype
+        kind = masks.dense(torch.zeros(1, dtype=torch.int32, device="cpu"), dtype=dtype).dtype
         rows, width = self._shape()
         at = torch.arange(width, device=self.cu_seqlens.device)
         row = torch.arange(rows, device=self.cu_seqlens.device)[:, None, None]

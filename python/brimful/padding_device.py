@@ -67,8 +67,9 @@ def gather(where: DeviceRuns, padded: torch.Tensor, out: torch.Tensor) -> None:
 
 def scatter(where: DeviceRuns, values: torch.Tensor, fill: Any, out: torch.Tensor) -> None:
     """values [total, ...] -> out [rows, width, ...], with `fill` where there is no token."""
-    one = torch.full((1,), fill, dtype=values.dtype).view(torch.uint8).numpy().tobytes()
-    _move(where, out, values, one * (16 // len(one)))
+    one = torch.full((1,), fill, dtype=values.dtype, device="cpu")
+    pattern = one.view(torch.uint8).numpy().tobytes()
+    _move(where, out, values, pattern * (16 // len(pattern)))
 
 
 def _move(where: DeviceRuns, rows: torch.Tensor, tokens: torch.Tensor, fill: bytes | None) -> None:

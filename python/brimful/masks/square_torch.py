@@ -29,7 +29,8 @@ def square(shape: tuple[int, ...], dtype: Any, out: Any) -> Square:
     else:
         kept = isinstance(out, torch.Tensor) and out.device.type == "cpu" and out.is_contiguous()
         check_out(out, shape, kind, kept)
-    values = torch.tensor([True, False] if kind == torch.bool else [0, -torch.inf], dtype=kind)
+    seen_unseen = [True, False] if kind == torch.bool else [0, -torch.inf]
+    values = torch.tensor(seen_unseen, dtype=kind, device="cpu")  # whatever the default is here
     seen, unseen = _bits(values)
     return Square(out, _bits(out), int(seen), int(unseen), cleared)
 
@@ -41,9 +42,10 @@ def _kind(dtype: Any) -> torch.dtype:
         kind: torch.dtype = dtype
         if kind == torch.bool:
             return kind
-        least = torch.tensor(-torch.inf, dtype=kind) if kind.is_floating_point else torch.tensor(0)
-        if torch.isneginf(least.float()):
-            return kind
+        if kind.is_floating_point:
+            least = torch.tensor(-torch.inf, dtype=kind, device="cpu")
+            if torch.isneginf(least.float()):
+                return kind
     except (TypeError, RuntimeError, OverflowError, ValueError):
         pass
     raise PlanError(f"dtype is {dtype}; bool or a float that holds -inf is expected")
