@@ -109,6 +109,11 @@ def test_shutting_down_with_a_copy_under_way_is_found():
     b.device.free_pinned(b.slot)
     assert b.device.faults == []
     assert b.device.pinned_bytes == 0
+    b = Bench()
+    b.send()
+    b.device.fail("cudaErrorIllegalAddress")  # which ends the copy, and waiting for it too
+    b.device.free_pinned(b.slot)
+    assert b.device.faults == []
 
 
 def test_c86_each_thread_has_a_device_of_its_own_and_begins_with_device_0():
