@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -390,8 +391,6 @@ def test_what_is_no_cuda_device_is_refused(device: Any) -> None:
 
 
 def test_names_of_devices(devices: Devices) -> None:
-    import torch
-
     for name, index in (("cuda", 0), ("cuda:2", 2), (torch.device("cuda", 1), 1), (1, 1)):
         loader = loader_of(device=name)
         assert devices.last.index == index
@@ -407,6 +406,32 @@ def test_without_a_device_the_error_says_why_not() -> None:
     with pytest.raises(bf.DeviceError) as error:
         loader_of()
     assert str(error.value) == bf.device.why_not()
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("layout", ["rows", "varlen"])
+def test_c25_c84_a_real_device_gets_the_same_and_nothing_waits(layout: str, workers: int) -> None:
+    """Where there is one: 100 batches and more, many of them kept, torch refusing to wait."""
+    if not bf.device.available():
+        assert bf.device.why_not()
+        return
+    corpus = corpus_of(LENGTHS * 10)
+    how = {"layout": layout, "num_workers": workers, "depth": 2, "align": 4}
+    wanted = list(loader_of(corpus, device=None, **how))
+    loader = loader_of(corpus, **how)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        kept = list(loader)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert len(kept) == len(wanted) > 100
+    for found, want in zip(kept, wanted, strict=True):
+        assert found.cu_seqlens.device.type == "cuda"
+        assert torch.equal(found.cu_seqlens.cpu(), want.cu_seqlens)
+        for name, column in want.items():
+            assert torch.equal(found[name].cpu(), column)
+    list(loader)
+    assert loader.stats().starvation.batches > 0
 
 
 PROGRAM = """

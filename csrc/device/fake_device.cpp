@@ -479,6 +479,7 @@ std::set<std::string> FakeDevice::sleepers() const {
 void FakeDevice::fail(std::string error) {
   const Lock lock(mutex_);
   error_ = std::move(error);
+  actions_ = {};  // what was queued does not happen any more
 }
 
 std::vector<std::string> FakeDevice::faults() const {
