@@ -43,7 +43,7 @@ def problems(draw: st.DrawFn) -> Problem:
     return Problem(
         rows=rows,
         blocks=draw(st.sampled_from(BLOCKS)),
-        window=draw(st.sampled_from([0, 0, 1, 2, 5, 16, 40, 1000])),
+        window=draw(st.sampled_from([0, 3, 7, 11, 15]) | st.integers(0, 70)),
         prefixes=prefixes if draw(st.booleans()) else None,
     )
 
@@ -140,10 +140,12 @@ def test_equals_the_dense_mask(place: type[Host], problem: Problem) -> None:
     check(problem, build(problem, place()))
 
 
-@pytest.mark.parametrize("lengths", [[300], [128, 128, 44], [1] * 140, [0, 127, 0, 2, 171], [511]])
+@pytest.mark.parametrize(
+    "lengths", [[300], [900], [128, 128, 44], [1] * 140, [0, 127, 0, 2, 171], [511]]
+)
 @pytest.mark.parametrize("blocks", [(128, 128), (64, 64), (256, 128), (128, 256)])
-@pytest.mark.parametrize("window", [0, 1, 64, 129])
-@pytest.mark.parametrize("prefix", [None, 0, 40, 500])
+@pytest.mark.parametrize("window", [0, 1, 64, 129, 255])
+@pytest.mark.parametrize("prefix", [None, 40, 500])
 @on_every_place
 def test_sizes_that_people_use(
     place: type[Host],
@@ -202,7 +204,14 @@ def test_whatever_cu_seqlens_holds_numbers_stay_in_range(
     number = st.integers(-(2**31), 2**31 - 1) | st.integers(-5, 90)
     count = data.draw(st.integers(1, 2) | st.integers(129, 140))
     cu = data.draw(st.lists(number, min_size=count + 1, max_size=count + 1))
-    problem = Problem([[70], [70]], (8, 16), data.draw(st.sampled_from([0, 3])))
+    length = data.draw(st.sampled_from([64, 70]))
+    lengths = st.lists(number, min_size=count, max_size=count)
+    problem = Problem(
+        rows=[[length], [length]],
+        blocks=(8, 16),
+        window=data.draw(st.sampled_from([0, 3])),
+        prefixes=data.draw(st.none() | lengths.map(lambda prefixes: [prefixes])),
+    )
     q, kv = problem.counts
     host = place()
     host.compare_orders = False

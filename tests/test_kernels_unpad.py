@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful import _core, kernels, padding_columns
-from places import PLACES
+from places import PLACES, Host
 from test_unpad import TORCH_DTYPES, masks, multiples, numbered, trailing_shapes
 
 DEVICES = ["cpu", "cuda"][: len(PLACES)]
@@ -123,6 +123,25 @@ def test_fills_of_every_width(device: str) -> None:
         with torch.device("meta"):  # torch's default device is another one
             found = bf.repad(values, cu_seqlens, width=2, fill=1)
         assert plain(found) == [[[[0] * 2] * 3, [[1] * 2] * 3]]
+
+
+@pytest.mark.parametrize("item_bytes", [2, 20, 24, 34, 48, 33])
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__)
+def test_a_fill_is_wider_than_a_word(place: type[Host], item_bytes: int) -> None:
+    fill, here = bytes(range(16)), place()
+    tokens = np.full(item_bytes, 99, np.uint8)
+    rows = here.room(3 * item_bytes, np.uint8)
+    kernel = _core.make_move(
+        here.give(np.array([-1, 0, -1], np.int32)),
+        slots=3,
+        item_bytes=item_bytes,
+        rows=rows,
+        tokens=here.give(tokens),
+        fill=fill,
+    )
+    here.run(kernel)
+    empty = list((fill * 3)[:item_bytes])
+    assert here.take(rows).tolist() == empty + tokens.tolist() + empty
 
 
 def test_gradients_go_where_tokens_came_from(device: str) -> None:
