@@ -13,6 +13,11 @@ std::string place(const Cursor& cursor) {
          ", bin " + std::to_string(cursor.bin);
 }
 
+// Of the window that a cursor stands in, which will be dealt next, perhaps.
+std::int64_t bins_of_window(const Plan& plan, const Cursor& c) {
+  return plan.look_at({c.epoch, c.window, c.order})->packing.num_bins();
+}
+
 }  // namespace
 
 Geometry checked(const Geometry& g) {
@@ -63,11 +68,8 @@ void check(const Plan& plan, const Cursor& c) {
                      std::to_string(order.phase) +
                      " short; that is no order that this run can have had");
   }
-  const auto bins_of = [&](std::int64_t w) {
-    return w < num_windows ? plan.window(c.epoch, w).packing.num_bins() : 0;
-  };
   if (c.bin == 0 && c.step_bins == 0) return;
-  const std::int64_t bins = bins_of(c.window);
+  const std::int64_t bins = c.window < num_windows ? bins_of_window(plan, c) : 0;
   if (c.bin > bins) {
     throw StateError("the state's place (" + place(c) + ") does not exist: that window has " +
                      std::to_string(bins) + " bins");
@@ -76,7 +78,7 @@ void check(const Plan& plan, const Cursor& c) {
   // A step whose last bin is delivered is behind the cursor.
   std::int64_t rest = bins - c.bin;
   for (std::int64_t w = c.window + 1; rest <= c.step_bins && w < num_windows; ++w) {
-    rest += bins_of(w);
+    rest += plan.window(c.epoch, w).packing.num_bins();
   }
   if (rest <= c.step_bins) {
     throw StateError("the state's place (" + place(c) + ") is that of a step of which " +
@@ -117,10 +119,10 @@ std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cur
 
 Cursor untouched_window(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_step) {
   check(plan, cursor);
-  Cursor at{.epoch = cursor.epoch, .window = cursor.window};
+  Cursor at{.epoch = cursor.epoch, .window = cursor.window, .order = cursor.order};
   std::int64_t taken = cursor.bin + (cursor.step_bins > 0 ? bins_per_step : 0);
-  while (taken > 0 && at.window < plan.num_windows(at.epoch)) {
-    taken -= plan.window(at.epoch, at.window++).packing.num_bins();
+  for (; taken > 0 && at.window < plan.num_windows(at.epoch); ++at.window, at.order = {}) {
+    taken -= bins_of_window(plan, at);
   }
   if (at.window > 0 && at.window == plan.num_windows(at.epoch)) return {.epoch = at.epoch + 1};
   return at;
@@ -136,7 +138,7 @@ Cursor settled(const Plan& plan, const Cursor& cursor, std::int64_t bins_per_ste
     if (at.bin == 0 && plan.config().balance) {
       at.order = {bins_per_step, (bins_per_step - passed) % bins_per_step};
     }
-    const std::int64_t rest = plan.window(at.epoch, at.window).packing.num_bins() - at.bin;
+    const std::int64_t rest = bins_of_window(plan, at) - at.bin;
     if (cursor.step_bins - passed <= rest) {
       at.bin += cursor.step_bins - passed;
       break;

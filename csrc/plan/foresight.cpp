@@ -2,40 +2,36 @@
 
 namespace brimful {
 
-std::shared_ptr<const WindowPlan> Foresight::make(const Which& which) const {
-  return std::make_shared<const WindowPlan>(plan_->window(which.epoch, which.window, which.order));
-}
-
-std::shared_ptr<const WindowPlan> Foresight::take(const Which& which) {
+std::shared_ptr<const WindowPlan> Foresight::take(const WindowId& id) {
   {
     std::unique_lock lock(mutex_);
     wanted_ = false;
     done_.wait(lock, [this] { return !planning_; });
     std::shared_ptr<const WindowPlan> planned = std::exchange(planned_, nullptr);
-    if (planned != nullptr && expected_ == which) return planned;
+    if (planned != nullptr && expected_ == id) return planned;
   }
-  return make(which);
+  return plan_->to_deal(id);
 }
 
-void Foresight::expect(const Which& which) {
+void Foresight::expect(const WindowId& id) {
   const std::lock_guard lock(mutex_);
-  expected_ = which;
+  expected_ = id;
   wanted_ = true;
 }
 
 void Foresight::plan_ahead() {
   if (!wanted_) return;
-  Which which;
+  WindowId id;
   {
     const std::lock_guard lock(mutex_);
     if (!wanted_) return;
     wanted_ = false;
     planning_ = true;
-    which = *expected_;
+    id = *expected_;
   }
   std::shared_ptr<const WindowPlan> planned;
   try {
-    planned = make(which);
+    planned = plan_->to_deal(id);
   } catch (...) {
     planned = nullptr;  // take() plans it again, and meets the error
   }

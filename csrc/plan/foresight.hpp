@@ -19,31 +19,22 @@ namespace brimful {
 
 class Foresight {
  public:
-  struct Which {
-    std::int64_t epoch;
-    std::int64_t window;
-    StepOrder order;
-    bool operator==(const Which&) const = default;
-  };
-
   explicit Foresight(std::shared_ptr<const Plan> plan) : plan_(std::move(plan)) {}
 
   // That window, which may have been planned already.
-  std::shared_ptr<const WindowPlan> take(const Which& which);
+  std::shared_ptr<const WindowPlan> take(const WindowId& id);
   // The window that will be taken next.
-  void expect(const Which& which);
+  void expect(const WindowId& id);
   // Plans the expected window, unless that is done or under way.
   void plan_ahead();
 
  private:
-  std::shared_ptr<const WindowPlan> make(const Which& which) const;
-
   std::shared_ptr<const Plan> plan_;
   std::atomic<bool> wanted_{false};  // there is something to plan; written under mutex_
   std::mutex mutex_;                 // guards everything below
   std::condition_variable done_;
   bool planning_ = false;
-  std::optional<Which> expected_;
+  std::optional<WindowId> expected_;
   std::shared_ptr<const WindowPlan> planned_;  // the expected window, once it is
 };
 

@@ -39,9 +39,10 @@ Delta losses_ahead(const Plan& plan, const Cursor& cursor, const Cursor& place,
   std::int64_t taken = -cursor.bin;
   for (std::int64_t w = cursor.window; taken < bins_per_step && w < plan.num_windows(cursor.epoch);
        ++w) {
-    const WindowPlan window = plan.window(cursor.epoch, w);
-    if (w > place.window) add_losses(plan, window, {}, ahead);
-    taken += window.packing.num_bins();
+    const StepOrder order = w == cursor.window ? cursor.order : StepOrder{};
+    const auto window = plan.look_at({cursor.epoch, w, order});
+    if (w > place.window) add_losses(plan, *window, {}, ahead);
+    taken += window->packing.num_bins();
   }
   ahead.rank = {};
   return ahead;

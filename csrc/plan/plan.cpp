@@ -278,6 +278,18 @@ WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order
   return plan;
 }
 
+std::shared_ptr<const WindowPlan> Plan::look_at(const WindowId& id) const {
+  if (auto known = looked_at_.find(id)) return known;
+  auto planned = std::make_shared<const WindowPlan>(window(id.epoch, id.window, id.order));
+  looked_at_.keep(id, planned);
+  return planned;
+}
+
+std::shared_ptr<const WindowPlan> Plan::to_deal(const WindowId& id) const {
+  if (auto known = looked_at_.take(id)) return known;
+  return std::make_shared<const WindowPlan>(window(id.epoch, id.window, id.order));
+}
+
 std::int64_t Plan::effective_tokens(const WindowPlan& window, std::int64_t bin,
                                     std::vector<std::int64_t>& out) const {
   const Packing& packing = window.packing;

@@ -12,6 +12,7 @@
 #include "plan/packer.hpp"
 #include "plan/sampler.hpp"
 #include "plan/step_order.hpp"
+#include "plan/window_memo.hpp"
 
 namespace brimful {
 
@@ -74,6 +75,10 @@ class Plan {
   // Under `balance`, a window's bins are the same in any step order, and so is each bin; the
   // default one delivers them as without balance.
   WindowPlan window(std::int64_t epoch, std::int64_t w, StepOrder order = {}) const;
+  // The same, for a look at a place that may be dealt next.
+  std::shared_ptr<const WindowPlan> look_at(const WindowId& id) const;
+  // The same, to be dealt: not planned again if it was the last one that was looked at.
+  std::shared_ptr<const WindowPlan> to_deal(const WindowId& id) const;
   // Labels that are not -100 in each piece of a bin, from the index and loss masks alone, written
   // behind what `out` holds. Returns their sum.
   std::int64_t effective_tokens(const WindowPlan& window, std::int64_t bin,
@@ -84,6 +89,7 @@ class Plan {
   PlanConfig config_;
   Sampler sampler_;
   bool has_loss_masks_ = false;
+  mutable WindowMemo looked_at_;
 };
 
 }  // namespace brimful
