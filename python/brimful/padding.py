@@ -6,7 +6,6 @@ dimensions go through, of numpy arrays and of torch tensors, in host memory and 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 
 from brimful import _core
 from brimful._core import PlanError
+from brimful.masks.arguments import as_whole
 from brimful.padding_columns import (
     as_offsets,
     check_covers,
@@ -74,7 +74,7 @@ def unpad(batch: Any, attention_mask: Any, *, multiple: int = 1, fill: Any = Non
     On a CUDA device a kernel moves the tokens, on the current stream. The call waits once for the
     device, to learn how many there are.
     """
-    where = find_tokens(attention_mask, _whole("multiple", multiple))
+    where = find_tokens(attention_mask, as_whole("multiple", multiple))
     runs = host_runs(where)
     slots, tail = (runs.rows, runs.width), runs.total - runs.num_tokens
 
@@ -170,9 +170,9 @@ def _lay(
 ) -> _core.TokenRuns:
     if side not in ("left", "right"):
         raise PlanError(f'side={side!r} is unknown: choose "left" or "right"')
-    num_rows = len(offsets) - 1 if rows is None else _whole("rows", rows)
+    num_rows = len(offsets) - 1 if rows is None else as_whole("rows", rows)
     longest = int(np.diff(offsets[: max(num_rows, 0) + 1]).max(initial=0))
-    slots = longest if width is None else _whole("width", width)
+    slots = longest if width is None else as_whole("width", width)
     return _core.lay_segments(offsets, num_rows, slots, side == "left")
 
 
@@ -199,12 +199,3 @@ def _each_column(batch: Any, fill: Any, one: Callable[[str, Any, Any], Any]) -> 
 
 def _filler(name: str, fill: Any) -> Any:
     return _FILLS.get(name, 0) if fill is None else fill
-
-
-def _whole(name: str, value: Any) -> int:
-    try:
-        if not isinstance(value, bool) and abs(number := operator.index(value)) < 2**63:
-            return number
-    except TypeError:
-        pass
-    raise PlanError(f"{name} is {value!r}; a whole number is expected")
