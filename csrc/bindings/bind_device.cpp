@@ -13,7 +13,7 @@ void bind_device(py::module_& m) {
   m.def("device_available", &device::available, py::call_guard<ReleasedGil>());
   m.def("device_why_not", &device::why_not, py::call_guard<ReleasedGil>());
   m.def("cuda_calls", &device::cuda_calls);
-  py::class_<device::DeviceApi, std::shared_ptr<device::DeviceApi>>(m, "DeviceApi");
+  const py::class_<device::DeviceApi, std::shared_ptr<device::DeviceApi>> api(m, "DeviceApi");
   // The table lives as long as the process.
   m.def(
       "cuda",

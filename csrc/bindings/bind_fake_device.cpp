@@ -114,8 +114,8 @@ void bind_meter(py::module_& m) {
   py::class_<CopyEvents>(m, "CopyEvents")
       .def_readwrite("slot_asked", &CopyEvents::slot_asked)
       .def_readwrite("slot_granted", &CopyEvents::slot_granted);
-  py::class_<Entry>(m, "Entry");
-  py::class_<Course, std::shared_ptr<Course>>(m, "Course");
+  const py::class_<Entry> entry(m, "Entry");
+  const py::class_<Course, std::shared_ptr<Course>> course(m, "Course");
   py::class_<StarvationCounts>(m, "StarvationCounts")
       .def_readonly("batches", &StarvationCounts::batches)
       .def_readonly("elapsed", &StarvationCounts::elapsed)

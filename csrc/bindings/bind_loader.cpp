@@ -79,10 +79,8 @@ py::object next_on(Stream& stream, std::uintptr_t compute) {
 }
 
 std::vector<std::size_t> device_offsets(const DeviceLayout& layout) {
-  std::vector<std::size_t> offsets;
-  for (std::size_t f = 0; f < layout.layout().config().fields.size(); ++f) {
-    offsets.push_back(layout.offset(f));
-  }
+  std::vector<std::size_t> offsets(layout.layout().config().fields.size());
+  for (std::size_t f = 0; f < offsets.size(); ++f) offsets[f] = layout.offset(f);
   return offsets;
 }
 

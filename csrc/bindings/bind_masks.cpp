@@ -127,7 +127,7 @@ BlockMaskArrays block_mask_arrays(const Shapes& shapes) {
     for (const py::ssize_t side : shapes[i]) size *= static_cast<std::size_t>(side);
     begins[i + 1] = begins[i] + (size + kLine - 1) / kLine * kLine;
   }
-  const auto sides = shapes[1];  // the rows may be missing
+  const auto& sides = shapes[1];  // the rows may be missing
   const auto block = take_block(
       {sides.size() == 3 ? sides[0] : 1, sides[sides.size() - 2], sides.back()}, begins.back());
   const py::capsule owner = keep(block);

@@ -70,7 +70,7 @@ struct FakeDevice::Thread {
   CaptureMode mode = CaptureMode::kGlobal;
 };
 
-FakeDevice::FakeDevice(FakeConfig config) : config_(config), id_(next_id()) {
+FakeDevice::FakeDevice(FakeConfig config) : config_(std::move(config)), id_(next_id()) {
   races_.add_actor("host");
   for (int device = 0; device < config_.devices; ++device) {
     default_streams_.push_back(&add_stream(device, "null stream of " + std::to_string(device)));

@@ -8,7 +8,6 @@
 
 namespace brimful {
 
-using device::CopyEvents;
 using device::DeviceApi;
 using device::EventHandle;
 using device::EventUse;
