@@ -179,15 +179,6 @@ def test_the_stream_is_the_same_for_any_number_of_threads(num_workers, layout):
         assert all(same(a, b) for a, b in zip(found, reference, strict=True))
 
 
-@pytest.mark.parametrize(("seq_len", "depth"), [(64, 16), (32768, 16), (65536, 8), (1 << 17, 4)])
-def test_more_batches_are_ready_where_they_are_small(seq_len, depth):
-    corpus = corpus_of([50] * 40)
-    loader = bf.DataLoader(corpus, seq_len=seq_len, fields=("input_ids",))
-    assert loader.config.depth == loader.config.as_dict()["depth"] == depth
-    assert bf.DataLoader(corpus, seq_len=seq_len, depth=3).config.depth == 3
-    assert bf.DataLoader(corpus, seq_len=seq_len, prefetch_factor=5).config.depth == 10
-
-
 def test_order_without_shuffle_is_that_of_the_earliest_documents():
     loader = bf.DataLoader(corpus_of([3, 9, 4, 6, 1]), seq_len=10, packing="best_fit_decreasing")
     assert all_pieces(loader) == [(0, 0, 3), (1, 0, 9), (4, 0, 1), (2, 0, 4), (3, 0, 6)]

@@ -234,9 +234,6 @@ void bind_loader(py::module_& m) {
   py::class_<PrefetchConfig>(m, "PrefetchConfig")
       .def(py::init(&prefetch_config), py::kw_only(), py::arg("num_workers"), py::arg("depth"),
            py::arg("max_slots"), py::arg("timeout"), py::arg("supplied"));
-  m.def(
-      "usual_depth", [](const Layout& layout) { return usual_depth(layout.slot_bytes()); },
-      py::arg("layout"));
   py::class_<PrefetchCounters>(m, "PrefetchCounters")
       .def_readonly("stall_seconds", &PrefetchCounters::stall_seconds)
       .def_readonly("first_batch_seconds", &PrefetchCounters::first_batch_seconds)

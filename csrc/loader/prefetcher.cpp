@@ -85,12 +85,6 @@ struct Ticket {
 
 }  // namespace
 
-std::int64_t usual_depth(std::size_t slot_bytes) {
-  constexpr std::size_t kBytes = 4 << 20;
-  const std::size_t fitting = kBytes / std::max<std::size_t>(1, slot_bytes);
-  return std::clamp<std::int64_t>(static_cast<std::int64_t>(fitting), 4, 16);
-}
-
 // Once the ring is closed no ticket is claimed any more: that is the one sign to stop, at the end,
 // after an error and for close(). Of the locks only `claim_mutex` is held while another (the ring's
 // or the sequencer's) is taken.

@@ -52,11 +52,6 @@ class Producer {
   virtual double now() const { return 0; }
 };
 
-// A depth for batches of that many bytes: 4, or up to 16 where so many fit into 4 MiB. To let a
-// thread sleep and wake costs as much as to fill a small batch, so there are more of small ones,
-// and threads sleep once in many batches.
-std::int64_t usual_depth(std::size_t slot_bytes);
-
 struct PrefetchConfig {
   int num_workers = 2;
   std::int64_t depth = 4;                                // batches ready ahead

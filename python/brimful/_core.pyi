@@ -99,7 +99,6 @@ __all__: list[str] = [
     "settled",
     "unit_histogram",
     "untouched_window",
-    "usual_depth",
     "with_cached_offsets",
     "with_offsets",
     "write_bounds",
@@ -1081,7 +1080,6 @@ def unit_histogram(
 def untouched_window(
     plan: Plan, cursor: Cursor, bins_per_step: typing.SupportsInt | typing.SupportsIndex
 ) -> Cursor: ...
-def usual_depth(layout: Layout) -> int: ...
 def with_cached_offsets(
     store: TokenStore,
     path: typing.Any,

@@ -68,8 +68,7 @@ class LoaderConfig:
         align: slots of every document are a multiple of it; what is behind its tokens is a gap of
             pad tokens without labels. It divides `seq_len`.
         num_workers: threads that fill batches; 0 fills in the calling thread.
-        depth: batches ready ahead of the consumer. None is 4, or up to 16 where so many fit into
-            4 MiB; `loader.config.depth` says how many.
+        depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
         drop_last: leave out the last, incomplete step of an epoch, counted.
         fields: per-token columns of a batch, any of `FIELDS`.
@@ -118,7 +117,7 @@ class LoaderConfig:
     max_segments: int | None = None
     align: int = 1
     num_workers: int = 2
-    depth: int | None = None
+    depth: int = 4
     accumulate: int = 1
     drop_last: bool = False
     fields: tuple[str, ...] = ("input_ids", "labels", "position_ids")
@@ -211,12 +210,6 @@ class LoaderConfig:
         return self.seq_len
 
     @property
-    def ready_ahead(self) -> int:
-        """Batches ready ahead of the consumer: `depth`, which a loader's config has."""
-        assert self.depth is not None
-        return self.depth
-
-    @property
     def keep_tail(self) -> bool:
         """Whether the unused end of a bin is part of the batch."""
         return self.tail == "keep" or (self.tail is None and self.layout == "rows")
@@ -258,7 +251,7 @@ _INTEGERS = {
     "max_slots": 1,
 }
 _MOST = {"seed": 2**64 - 1, "num_workers": 1024, "depth": 65536}
-_OPTIONAL_INTEGERS = ("max_segments", "depth", "cp_rank", "vocab_size", "max_slots")
+_OPTIONAL_INTEGERS = ("max_segments", "cp_rank", "vocab_size", "max_slots")
 
 
 def _checked_integer(name: str, value: Any, least: int | None) -> int | None:

@@ -38,7 +38,7 @@ class DeviceFeed:
         self.layout = _core.DeviceLayout(layout, corpus._native)
         self.fields = config.fields
         # Batches that may be begun and not yet taken.
-        self.ahead = config.ready_ahead if config.num_workers else 1
+        self.ahead = config.depth if config.num_workers else 1
 
 
 class DeviceBlocks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import inspect
 import os
 import warnings
@@ -133,9 +132,6 @@ class DataLoader:
         self._mix_changes: list[dict[str, Any]] = []
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
-        if config.depth is None:
-            config = dataclasses.replace(config, depth=_core.usual_depth(self._layout))
-            self.config = config
         self._read = native.make_read(self.corpus, config)
         torch_if_installed()  # now, for an import interrupted in a first batch cannot be repeated
         self._feed = (

@@ -85,7 +85,7 @@ def make_prefetch(config: LoaderConfig, *, supplied: bool) -> _core.PrefetchConf
     """The threads and the memory they fill: brimful's own, or blocks that it is supplied with."""
     return _core.PrefetchConfig(
         num_workers=config.num_workers,
-        depth=config.ready_ahead,
+        depth=config.depth,
         max_slots=config.max_slots,
         timeout=float(config.timeout),
         supplied=supplied,

@@ -125,20 +125,6 @@ void run_large_slots() {
   for (const auto& batch : kept) batch->verify("after the prefetcher is gone");
 }
 
-// Small batches are more.
-void choose_depth() {
-  constexpr std::array<std::pair<std::size_t, std::int64_t>, 7> kDepths{{{0, 16},
-                                                                         {64, 16},
-                                                                         {256 << 10, 16},
-                                                                         {512 << 10, 8},
-                                                                         {1 << 20, 4},
-                                                                         {8 << 20, 4},
-                                                                         {~std::size_t{0}, 4}}};
-  for (const auto& [bytes, depth] : kDepths) {
-    check(usual_depth(bytes) == depth, "the usual depth for " + std::to_string(bytes) + " bytes");
-  }
-}
-
 void refuse_bad_configurations() {
   const std::array<PrefetchConfig, 6> configs{{{.num_workers = -1},
                                                {.num_workers = 1 << 20},
@@ -169,6 +155,5 @@ int main() {
     }
   }
   run_large_slots();
-  choose_depth();
   refuse_bad_configurations();
 }

@@ -14,14 +14,8 @@ _TOKENS_A_RUN = 8 << 20
 
 def fixed_rows(corpus: Corpus, job: Job) -> Iterator[int]:
     tokens = corpus.rows.reshape(-1)
-    depth = ready_ahead(8 * job.slots)
-    loop = FixedRows(tokens, batch_size=job.batch_size, seq_len=SEQ_LEN, depth=depth)
+    loop = FixedRows(tokens, batch_size=job.batch_size, seq_len=SEQ_LEN)
     return runs(loop, job)
-
-
-def ready_ahead(batch_bytes: int) -> int:
-    """How many batches brimful has ready where nobody says how many."""
-    return min(16, max(4, (4 << 20) // batch_bytes))
 
 
 def varlen(corpus: Corpus, job: Job) -> Iterator[int]:
