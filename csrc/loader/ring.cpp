@@ -6,11 +6,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <deque>
-#include <iterator>
 #include <mutex>
 #include <new>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -66,7 +64,6 @@ struct Slot {
   OwnMemory memory;  // null where blocks are supplied
   std::byte* block = nullptr;
   bool ahead = false;
-  std::thread::id filler = {};  // who leased it last
 };
 
 }  // namespace
@@ -95,17 +92,16 @@ struct Ring::State {
   mutable std::mutex mutex;  // guards everything below
   std::condition_variable room;
   std::deque<Slot> slots;   // a deque: slots never move
-  std::vector<Slot*> free;  // in the order of their return
+  std::vector<Slot*> free;  // the last one returned is lent first, while the caches know it
   std::vector<Slot*> used;  // their blocks belong to the supplier again
   std::int64_t ahead = 0;
   bool closed = false;
 
   bool has_room() const { return !free.empty() && ahead < depth; }
 
-  // One more slot may be leased: wakes a thread, after the lock, which that thread needs. Of a deep
-  // ring a quarter must be free, so that who wakes has more than one slot to fill.
+  // One more slot may be leased: wakes a thread for it, after the lock, which that thread needs.
   void wake(std::unique_lock<std::mutex>& lock) {
-    const bool worthwhile = has_room() && ahead <= depth - depth / 4;
+    const bool worthwhile = has_room();
     lock.unlock();
     if (worthwhile) room.notify_one();
   }
@@ -123,21 +119,6 @@ struct Ring::State {
     OwnMemory memory = allocate(slot_bytes, source);
     std::byte* block = memory.get();
     add_slot(std::move(memory), block);
-  }
-
-  // Of those returned last the one that the calling thread has filled, which its core's cache may
-  // know, or else the last one.
-  Slot* take_free_slot() {
-    constexpr std::ptrdiff_t kLooks = 16;
-    const std::thread::id self = std::this_thread::get_id();
-    const auto end = free.rend() - free.rbegin() < kLooks ? free.rend() : free.rbegin() + kLooks;
-    auto found =
-        std::find_if(free.rbegin(), end, [&](const Slot* slot) { return slot->filler == self; });
-    if (found == end) found = free.rbegin();
-    Slot* slot = *found;
-    free.erase(std::next(found).base());
-    slot->filler = self;
-    return slot;
   }
 
   void give_back(Slot& slot) noexcept {
@@ -208,7 +189,8 @@ Lease Ring::lease(TimeSum& waited) {
       state_->room.wait(lock, [&] { return state_->closed || state_->has_room(); });
     }
     if (state_->closed) return nullptr;
-    slot = state_->take_free_slot();
+    slot = state_->free.back();
+    state_->free.pop_back();
     slot->ahead = true;
     ++state_->ahead;
     ++state_->in_use;

@@ -51,9 +51,8 @@ class Ring {
 
   // Whether lease() would not wait, at this moment.
   bool has_room() const;
-  // A slot to fill, one that this thread has filled before if there is any. Waits until one is free
-  // and fewer than `depth` are ahead, or, once it waits, until a quarter fewer are, so that threads
-  // sleep once in several batches. Adds the wait to `waited`; null once closed.
+  // A slot to fill. Waits until one is free and fewer than `depth` are ahead, and adds the wait to
+  // `waited`; null once closed.
   Lease lease(TimeSum& waited);
   // The consumer takes this slot over: it is no longer ahead.
   void hand_over(const Lease& slot);
