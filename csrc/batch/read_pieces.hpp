@@ -43,6 +43,9 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
     for (std::size_t s = 0; s < segments.size(); ++s) {
       at = s;
       Segment& segment = segments[s];
+      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
+        reader.expect(*segments[s + 1].store, segments[s + 1].first, segments[s + 1].length);
+      }
       if (segment.store == nullptr) {
         write_tail(segment);
         continue;

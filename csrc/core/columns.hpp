@@ -17,6 +17,16 @@ inline T load(const std::byte* source, std::int64_t i) {
   return value;
 }
 
+// Asks for the first bytes of what is read next. Documents of a shuffled corpus lie apart, so every
+// one begins where the processor cannot foresee it; from there on it reads ahead by itself. Never
+// faults, also where nothing is mapped.
+inline void prefetch(const std::byte* source, std::size_t bytes) {
+  constexpr std::size_t kLine = 64;
+  constexpr std::size_t kMost = 4096;  // beyond it is no gain
+  const std::size_t end = bytes < kMost ? bytes : kMost;
+  for (std::size_t i = 0; i < end; i += kLine) __builtin_prefetch(source + i, /*rw=*/0, 2);
+}
+
 // out[i] = source[i]
 template <class T>
 BRIMFUL_HOT void widen(const std::byte* source, std::int64_t* out, std::int64_t n) {

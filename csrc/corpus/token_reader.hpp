@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/columns.hpp"
 #include "corpus/block_checks.hpp"
 #include "corpus/corpus.hpp"
 
@@ -31,6 +32,13 @@ class TokenReader {
  public:
   explicit TokenReader(const ReadConfig& config) : config_(config) {}
 
+  // These tokens are wanted next: while others are copied, they are on their way from memory.
+  void expect(const TokenStore& store, std::int64_t first, std::int64_t count) const {
+    if (config_.io != Io::kMmap || store.values == nullptr) return;
+    const std::size_t size = item_size(store.type);
+    columns::prefetch(store.values + static_cast<std::size_t>(first) * size,
+                      static_cast<std::size_t>(count) * size);
+  }
   // Tokens first, ..., first + count - 1 of a store, as they are stored.
   const std::byte* tokens(const TokenStore& store, std::int64_t first, std::int64_t count);
   // Their loss mask; null where the store has none.
