@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 namespace brimful {
 namespace {
@@ -48,7 +49,7 @@ std::vector<std::int32_t> make_cu_seqlens(std::span<const std::int64_t> lengths,
       }
       if (length == 0 && !options.keep_empty) continue;
       if (length > kMostSlots) too_many_slots(length);
-      at += (length + options.align - 1) / options.align * options.align;
+      at += round_up(length, options.align);
       if (at > kMostSlots) too_many_slots(at);
       cu_seqlens.push_back(static_cast<std::int32_t>(at));
     }

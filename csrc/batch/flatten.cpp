@@ -8,13 +8,10 @@
 #include "batch/masks.hpp"
 #include "core/columns.hpp"
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 namespace brimful {
 namespace {
-
-std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Labels of one document: those of its tokens but the first.
 std::int64_t count_labels(const FlatDocument& document) {

@@ -4,13 +4,10 @@
 #include <string>
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 namespace brimful {
 namespace {
-
-std::int64_t round_up(std::int64_t n, std::int64_t multiple) {
-  return multiple == 1 ? n : (n + multiple - 1) / multiple * multiple;
-}
 
 Segment piece_segment(const WindowPlan& window, std::size_t piece, std::int64_t at,
                       const LayoutConfig& config, std::int32_t id) {

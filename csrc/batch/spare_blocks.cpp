@@ -57,7 +57,7 @@ class Shelf {
 
 }  // namespace
 
-std::shared_ptr<std::int32_t> take_block(const SpareShape& shape, std::size_t size) {
+std::shared_ptr<std::int32_t> take_spare_block(const SpareShape& shape, std::size_t size) {
   static const auto shelf = std::make_shared<Shelf>();  // outlives the last block
   ZeroVector<std::int32_t> block = shelf->take(shape, size);
   std::int32_t* numbers = block.data();

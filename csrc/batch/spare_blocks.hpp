@@ -21,6 +21,6 @@ inline constexpr std::size_t kMostSpareBytes = std::size_t{64} << 20;
 
 // `size` numbers, which depend on the shape alone: zeros, or as a result of the same shape left
 // them. Whoever drops the last reference gives them back; the oldest are freed beyond the limits.
-std::shared_ptr<std::int32_t> take_block(const SpareShape& shape, std::size_t size);
+std::shared_ptr<std::int32_t> take_spare_block(const SpareShape& shape, std::size_t size);
 
 }  // namespace brimful

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 
 namespace brimful {
 namespace {
@@ -97,7 +98,7 @@ TokenRuns count_tokens(std::span<const std::int64_t> lengths, std::int64_t width
     where.max_seqlen = std::max(where.max_seqlen, tokens);
     where.cu_seqlens.push_back(static_cast<std::int32_t>(where.num_tokens));
   }
-  where.total = (where.num_tokens + multiple - 1) / multiple * multiple;
+  where.total = round_up(where.num_tokens, multiple);
   if (where.total > kMostTokens) too_many(where.total);
   if (where.total > where.num_tokens) {
     where.max_seqlen = std::max(where.max_seqlen, where.total - where.num_tokens);

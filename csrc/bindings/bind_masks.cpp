@@ -128,7 +128,7 @@ BlockMaskArrays block_mask_arrays(const Shapes& shapes) {
     begins[i + 1] = begins[i] + (size + kLine - 1) / kLine * kLine;
   }
   const auto& sides = shapes[1];  // the rows may be missing
-  const auto block = take_block(
+  const auto block = take_spare_block(
       {sides.size() == 3 ? sides[0] : 1, sides[sides.size() - 2], sides.back()}, begins.back());
   const py::capsule owner = keep(block);
   BlockMaskArrays made;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "core/round_up.hpp"
 #include "plan/losses.hpp"
 
 namespace brimful {
@@ -17,7 +18,7 @@ std::int64_t slots_of(const BinRef& bin, std::int64_t align) {
   const auto b = static_cast<std::size_t>(bin.bin);
   std::int64_t slots = 0;
   for (std::int64_t i = packing.bin_offsets[b]; i < packing.bin_offsets[b + 1]; ++i) {
-    slots += (packing.lengths[static_cast<std::size_t>(i)] + align - 1) / align * align;
+    slots += round_up(packing.lengths[static_cast<std::size_t>(i)], align);
   }
   return slots;
 }
