@@ -26,7 +26,7 @@ endfunction()
 
 # What needs no device is built everywhere.
 set(BRIMFUL_DEVICE_SOURCES csrc/device/make_kernels.cpp csrc/device/fake_device.cpp
-  csrc/device/race_detector.cpp csrc/device/starvation.cpp)
+  csrc/device/fake_memory.cpp csrc/device/race_detector.cpp csrc/device/starvation.cpp)
 
 set(brimful_problem "BRIMFUL_CUDA is OFF")
 if(NOT BRIMFUL_CUDA STREQUAL "OFF")

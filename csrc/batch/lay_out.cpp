@@ -29,12 +29,6 @@ Segment tail(std::int64_t at, std::int64_t slots) {
   return {.at = at, .length = slots, .slots = slots};
 }
 
-// Entries of cu_seqlens where their number is fixed. A bin has no more segments than slots.
-std::size_t fixed_entries(const LayoutConfig& config) {
-  const std::int64_t pieces = std::min(*config.max_segments, config.seq_len);
-  return static_cast<std::size_t>(config.batch_size * (pieces + (config.keep_tail ? 1 : 0)) + 1);
-}
-
 }  // namespace
 
 std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, BatchMeta& meta) {
@@ -62,7 +56,9 @@ std::vector<Segment> lay_out(const BatchSpec& spec, const LayoutConfig& config, 
   const auto num_rows = std::max<std::int64_t>(1, static_cast<std::int64_t>(spec.rows.size()));
   meta.rows = config.varlen ? 1 : num_rows;
   meta.columns = at / meta.rows / config.zigzag.size;
-  const std::size_t entries = config.max_segments ? fixed_entries(config) : segments.size() + 1;
+  const std::size_t entries = config.max_segments
+                                  ? static_cast<std::size_t>(most_segments(config)) + 1
+                                  : segments.size() + 1;
   meta.cu_seqlens.reserve(entries);
   meta.lengths.reserve(segments.size());
   meta.documents.reserve(segments.size());

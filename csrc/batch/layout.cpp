@@ -1,5 +1,6 @@
 #include "batch/layout.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <utility>
@@ -34,6 +35,12 @@ void check(const Zigzag& zigzag, const LayoutConfig& config) {
 }
 
 }  // namespace
+
+std::int64_t most_segments(const LayoutConfig& config) {
+  const std::int64_t pieces =
+      std::min(config.seq_len, config.max_segments.value_or(config.seq_len));
+  return config.batch_size * (pieces + (config.keep_tail ? 1 : 0));
+}
 
 Layout::Layout(LayoutConfig config) : config_(std::move(config)) {
   if (config_.batch_size < 1 || config_.seq_len < 1 ||

@@ -72,6 +72,9 @@ struct LayoutConfig {
   Zigzag zigzag;
 };
 
+// Segments that a batch has at most, tails included. A bin has no more pieces than slots.
+std::int64_t most_segments(const LayoutConfig& config);
+
 class Layout {
  public:
   // Throws PlanError for a batch too large to address, and for one that the ranks of a

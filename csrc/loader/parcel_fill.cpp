@@ -22,13 +22,9 @@ std::int32_t bytes_in_parcel(TokenType type) {
   return static_cast<std::int32_t>(std::max<std::size_t>(2, item_size(type)));
 }
 
-// A bin has at most as many documents as slots.
 ParcelShape longest_shape(const LayoutConfig& config, std::int32_t token_bytes) {
-  const std::int64_t slots = config.batch_size * config.seq_len;
-  const std::int64_t documents =
-      std::min(config.seq_len, config.max_segments.value_or(config.seq_len));
-  return {.segments = config.batch_size * (documents + (config.keep_tail ? 1 : 0)),
-          .total = slots,
+  return {.segments = most_segments(config),
+          .total = config.batch_size * config.seq_len,
           .token_bytes = token_bytes,
           .first_positions = config.continue_positions,
           .next_tokens = config.carry_label,
