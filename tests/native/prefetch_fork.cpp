@@ -1,6 +1,8 @@
 // A process forks while workers run and leases are dropped. In the child the old iterator refuses,
 // lets go of its batches and is destroyed without waiting for anyone; a new one works. The parent
-// notices nothing.
+// notices nothing. Under a sanitizer the child ends at once and only the parent is watched: what
+// another thread locked in the sanitizer's allocator as the process forked stays locked in the
+// child, which then waits for ever at times.
 #include <sys/wait.h>
 
 #include <thread>
@@ -16,10 +18,10 @@ using namespace brimful::test;
 
 constexpr std::size_t kWords = 64;
 constexpr std::int64_t kEndless = std::int64_t{1} << 40;
-#ifdef __SANITIZE_THREAD__
-constexpr int kWorkersInChild = 0;  // the thread sanitizer allows no threads there
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kChildMayAllocate = false;
 #else
-constexpr int kWorkersInChild = 2;
+constexpr bool kChildMayAllocate = true;
 #endif
 
 void live_in_the_child(std::unique_ptr<Prefetcher> opened_before, Lease inherited) {
@@ -32,7 +34,7 @@ void live_in_the_child(std::unique_ptr<Prefetcher> opened_before, Lease inherite
   opened_before.reset();
 
   auto producer = std::make_shared<NumberedProducer>(kEndless, kWords);
-  Prefetcher own(producer, {.num_workers = kWorkersInChild, .depth = 2});
+  Prefetcher own(producer, {.num_workers = 2, .depth = 2});
   for (std::int64_t number = 0; number < 10; ++number) take(own, producer, number);
 }
 
@@ -47,6 +49,7 @@ void fork_once(int workers) {
   const pid_t child = fork();
   check(child >= 0, "fork() fails");
   if (child == 0) {
+    if (!kChildMayAllocate) std::_Exit(0);
     end_if_hung();  // alarms are not inherited
     live_in_the_child(std::move(prefetcher), std::move(lease));
     std::_Exit(0);
