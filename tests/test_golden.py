@@ -49,7 +49,7 @@ GOLDEN = {
     "mixture that drops": "23667cdf14bec33a",
     "shuffled blocks": "bf9bf308c83817be",
 }
-VERSION = 2
+VERSION = 3
 
 
 MIXES: dict[str, dict[str, Any]] = {

@@ -110,6 +110,10 @@ def test_a_state_without_the_losses_of_its_own_step_is_refused_and_changes_nothi
     assert saved(other) == before
 
 
+# The rule of a corpus of one source, as a change of the mix has it.
+RULE = [[], "tokens", "repeat", None, None]
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -141,9 +145,10 @@ def test_a_state_without_the_losses_of_its_own_step_is_refused_and_changes_nothi
         lambda s: s["exposure"].pop("effective_tokens"),
         lambda s: s.update(mix_changes=None),
         lambda s: s.update(mix_changes=[1]),
-        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 0, "before": s["fingerprint"]}]),
-        lambda s: s.update(mix_changes=[{"epoch": 0, "window": 1, "before": {}}]),
-        lambda s: s.update(mix_changes=[{"epoch": 9**9, "window": 3, "before": s["fingerprint"]}]),
+        lambda s: s.update(mix_changes=[[0, 0, RULE]]),
+        lambda s: s.update(mix_changes=[[0, 1, []]]),
+        lambda s: s.update(mix_changes=[[0, 1]]),
+        lambda s: s.update(mix_changes=[[9**9, 3, RULE]]),
         lambda s: s["fingerprint"].update(weights=5),
         lambda s: s["fingerprint"].update(weights=[[0, [float("nan")]]]),
         lambda s: s["fingerprint"].update(epoch_tokens="1"),

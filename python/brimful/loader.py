@@ -129,7 +129,7 @@ class DataLoader:
             self.corpus._native.renew_files()
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
         self._plan = self._own_plan  # that of a run whose mix has changed is another one
-        self._mix_changes: list[dict[str, Any]] = []
+        self._mix_changes: list[list[Any]] = []
         self._geometry = native.make_geometry(config)
         self._layout = native.make_layout(config)
         self._read = native.make_read(self.corpus, config)

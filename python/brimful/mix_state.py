@@ -88,10 +88,10 @@ def _brief(value: object) -> str:
     return text if len(text) <= 300 else f"{text[:300]}..."
 
 
-def history_entries(history: MixHistory, sources: Sequence[str]) -> list[dict[str, Any]]:
-    """The changes of a run: the rule before each, and the epoch and window it came with."""
+def history_entries(history: MixHistory, sources: Sequence[str]) -> list[list[Any]]:
+    """The changes of a run, each `[epoch, window, rule before it]`, a rule as its `FIELDS`."""
     return [
-        {"epoch": epoch, "window": window, "before": rule_fields(before, sources)}
+        [epoch, window, list(rule_fields(before, sources).values())]
         for (before, _, _), (_, epoch, window) in itertools.pairwise(history)
     ]
 
@@ -104,13 +104,11 @@ def read_history(state: Mapping[str, Any], sources: Sequence[str]) -> MixHistory
     history = []
     place = (0, 0)
     for entry in entries:
-        if not isinstance(entry, Mapping) or not isinstance(entry.get("before"), Mapping):
+        if not _is_list(entry, 3) or not _is_list(entry[2], len(FIELDS)):
             raise StateError(f"the state's mix_changes have an entry {entry!r}; expected a change")
-        history.append((read_rule(entry["before"], sources), *place))
-        place = (
-            _whole(entry.get("epoch"), "mix_changes"),
-            _whole(entry.get("window"), "mix_changes"),
-        )
+        epoch, window, before = entry
+        history.append((read_rule(dict(zip(FIELDS, before, strict=True)), sources), *place))
+        place = (_whole(epoch, "mix_changes"), _whole(window, "mix_changes"))
     history.append((read_rule(state["fingerprint"], sources), *place))
     return tuple(history)
 
@@ -121,6 +119,10 @@ def changed_history(history: MixHistory, rule: MixRule, place: tuple[int, int]) 
     if kept and kept[-1][0] == rule:
         return tuple(kept)
     return (*kept, (rule, *place))
+
+
+def _is_list(value: object, count: int) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) == count
 
 
 def _whole(value: object, where: str) -> int:

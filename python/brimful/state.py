@@ -2,10 +2,15 @@
 
 A state is a small dict of plain numbers, strings and lists, the same on every rank. It speaks of
 batches delivered, never of batches made ahead, and of all ranks together.
+
+Its dicts have the same keys in every state, and no list holds a dict: torch.distributed.checkpoint
+loads by the keys of the state that it is to fill, and writes into the dicts and lists of that one,
+so they belong to nobody else.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +28,7 @@ from brimful.source_columns import pack, unpack
 from brimful.source_prints import source_differences, source_prints
 from brimful.telemetry import EXPOSURE_FIELDS, TALLY_FIELDS
 
-VERSION = 2
+VERSION = 3
 
 _CURSOR_FIELDS = ("epoch", "window", "bin", "step_bins", "order_step", "order_phase", "step")
 _MAX = 2**63 - 1
@@ -62,7 +67,7 @@ def make_state(
     bins_per_step: int,
     drop_last: bool,
     fingerprint: dict[str, Any],
-    mix_changes: list[dict[str, Any]],
+    mix_changes: list[list[Any]],
     counts: _core.Counts,
 ) -> dict[str, Any]:
     """The state of a loader at `cursor`.
@@ -83,8 +88,8 @@ def make_state(
             "drop_last": drop_last,
         },
         "skip": [list(ends) for ends in skip.ranges],
-        "fingerprint": fingerprint,
-        "mix_changes": mix_changes,
+        "fingerprint": copy.deepcopy(fingerprint),
+        "mix_changes": copy.deepcopy(mix_changes),
         "all_ranks": all_ranks,
         "exposure": {name: pack(column) for name, column in counts.exposure.items()},
     }
