@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
 import os
 import warnings
 from collections.abc import Mapping
+from types import GenericAlias
 from typing import Any, NoReturn
 
 from brimful import _core, native
@@ -16,12 +18,15 @@ from brimful.arguments import refuse_torch_only, refuse_unknown
 from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceBlocks, DeviceFeed
+from brimful.drop_in.choice import torch_loader_or_path
+from brimful.drop_in.explain import Explanation, explanation
+from brimful.drop_in.path import Path
 from brimful.iteration import LoaderIterator
 from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
 from brimful.opening import open
 from brimful.pinned import PinnedBlocks, can_pin
-from brimful.place import Place
+from brimful.place import Place, checked_epoch
 from brimful.quarantine import BadDocument, Quarantine
 from brimful.records import BatchRecord, records
 from brimful.resume import resume
@@ -60,6 +65,10 @@ class DataLoader:
     Raises:
         PlanError: for settings that make no sense, a ValueError.
     """
+
+    __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], as torch's users write
+
+    _path = Path(True, "a class derived from brimful.DataLoader is native")
 
     def __init__(
         self,
@@ -152,6 +161,17 @@ class DataLoader:
         self._lap: Stats | None = None
         self._warned_of_loss = False
         self._lengths: dict[tuple[int, int, int, int], int] = {}
+
+    def __new__(cls, *args: Any, **arguments: Any) -> Any:
+        """A native loader, or torch's: `brimful.drop_in.path.choose_path` decides."""
+        chosen = torch_loader_or_path(cls, args, arguments) if cls is DataLoader else cls._path
+        if not isinstance(chosen, Path):
+            return chosen
+        loader = super().__new__(cls)
+        loader._path = chosen
+        return loader
+
+    functools.update_wrapper(__new__, __init__, assigned=())  # signatures are those of __init__
 
     def __repr__(self) -> str:
         config = self.config
@@ -262,14 +282,7 @@ class DataLoader:
 
         A loaded state that stands in the middle of the same epoch keeps its place.
         """
-        self._place.pin(self._checked_epoch(epoch))
-
-    @staticmethod
-    def _checked_epoch(epoch: int) -> int:
-        number = whole_number("epoch", epoch)
-        if not 0 <= number < 2**62:
-            raise PlanError(f"epoch is {number}; it must be from 0 to 2**62 - 1")
-        return number
+        self._place.pin(checked_epoch(epoch))
 
     def close(self) -> None:
         """Ends the threads of all iterators. Batches that were handed out stay valid."""
@@ -377,6 +390,10 @@ class DataLoader:
 
     # Telemetry
 
+    def explain(self) -> Explanation:
+        """Which path the loader takes, why, and what becomes of each of torch's arguments."""
+        return explanation(self._path)
+
     def stats(self, *, lap: bool = False) -> Stats:
         """Counts and times of this rank since construction; with `lap=True` since the last lap."""
         times = self._retired_times
@@ -396,7 +413,7 @@ class DataLoader:
         Draws the whole epoch, which takes time and 8 bytes of memory for each document; reads no
         tokens.
         """
-        return shuffle_quality(self._plan, self.corpus, self._checked_epoch(epoch))
+        return shuffle_quality(self._plan, self.corpus, checked_epoch(epoch))
 
     def records(self) -> list[BatchRecord]:
         """The last batches that this loader delivered, up to 1,024, in order of delivery."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from brimful import _core
+from brimful._core import PlanError
+from brimful.config import whole_number
 
 
 class Place:
@@ -61,3 +63,11 @@ class Place:
         self._left = cursor
         self.pending = cursor
         self.loaded = True
+
+
+def checked_epoch(epoch: int) -> int:
+    """The number of an epoch as an int. Throws PlanError for anything else."""
+    number = whole_number("epoch", epoch)
+    if not 0 <= number < 2**62:
+        raise PlanError(f"epoch is {number}; it must be from 0 to 2**62 - 1")
+    return number

@@ -1,0 +1,1 @@
+"""What makes `brimful.DataLoader` take the place of `torch.utils.data.DataLoader`."""
