@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
-import os
 import re
-import sys
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -299,31 +297,3 @@ def checked_fields(fields: object) -> tuple[str, ...]:
 def _check_choice(name: str, value: object, choices: tuple[object, ...]) -> None:
     if value not in choices:
         raise PlanError(f"{name} is {value!r}; choose one of {', '.join(map(repr, choices))}")
-
-
-def data_parallel_coordinates(rank: int | None, world_size: int | None) -> tuple[int, int]:
-    """(rank, world_size) from the arguments, torch.distributed, torchrun's environment, or (0, 1).
-
-    torch is asked only when the program has imported it already. Rank and world size come from
-    one place: giving one of them without the other is a PlanError.
-    """
-    if (rank is None) != (world_size is None):
-        raise PlanError(f"rank is {rank} and world_size is {world_size}; give both or neither")
-    if rank is not None and world_size is not None:
-        return whole_number("rank", rank), whole_number("world_size", world_size)
-    torch = sys.modules.get("torch")
-    if (
-        torch is not None
-        and torch.distributed.is_available()
-        and torch.distributed.is_initialized()
-    ):
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        try:
-            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        except ValueError:
-            raise PlanError(
-                f"the environment says RANK={os.environ['RANK']!r} and "
-                f"WORLD_SIZE={os.environ['WORLD_SIZE']!r}; both must be whole numbers"
-            ) from None
-    return 0, 1

@@ -15,7 +15,7 @@ from brimful import _core, native
 from brimful import state as state_module
 from brimful._core import PlanError
 from brimful.arguments import refuse_torch_only, refuse_unknown
-from brimful.config import LoaderConfig, data_parallel_coordinates, whole_number
+from brimful.config import LoaderConfig, whole_number
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceBlocks, DeviceFeed
 from brimful.drop_in.choice import torch_loader_or_path
@@ -28,6 +28,7 @@ from brimful.opening import open
 from brimful.pinned import PinnedBlocks, can_pin
 from brimful.place import Place, checked_epoch
 from brimful.quarantine import BadDocument, Quarantine
+from brimful.ranks import share_of_process
 from brimful.records import BatchRecord, records
 from brimful.resume import resume
 from brimful.shuffle_quality import ShuffleQuality, shuffle_quality
@@ -59,6 +60,8 @@ class DataLoader:
             at once, order never depends on them, and pinned memory is that of torch's accelerator.
         rank, world_size: data-parallel coordinates; by default those of torch.distributed, else
             of torchrun's environment, else a single rank.
+        mesh: a DeviceMesh of torch, which says them by the names of its dimensions instead, for
+            runs whose ranks are not all data-parallel ones; and `cp_size` and `cp_rank`.
 
     All other arguments are those of `LoaderConfig`.
 
@@ -92,6 +95,7 @@ class DataLoader:
         in_order: bool = True,
         rank: int | None = None,
         world_size: int | None = None,
+        mesh: Any = None,
         **settings: Any,
     ) -> None:
         refuse_torch_only(
@@ -111,8 +115,7 @@ class DataLoader:
             threads = LoaderConfig.num_workers if num_workers is None else num_workers
             settings["depth"] = prefetch_factor * threads
         self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
-        given_rank = rank
-        rank, world_size = data_parallel_coordinates(rank, world_size)
+        share = share_of_process(rank, world_size, mesh, settings)
         self.config = LoaderConfig(
             batch_size=batch_size,
             shuffle=False if shuffle is None else shuffle,
@@ -120,20 +123,10 @@ class DataLoader:
             pin_memory=pin_memory,
             drop_last=drop_last,
             timeout=timeout,
-            rank=rank,
-            world_size=world_size,
-            **settings,
+            **settings | share,
         )
 
         config = self.config
-        if config.cp_size > 1 and config.world_size > 1 and given_rank is None:
-            warnings.warn(
-                f"cp_size={config.cp_size}, and the {config.world_size} processes that "
-                f"torch.distributed or torchrun numbers were taken for as many data-parallel "
-                f"ranks. Ranks of a context-parallel group read the same batches: give rank= and "
-                f"world_size= of data parallelism alone",
-                stacklevel=2,
-            )
         if config.verify is not None:  # reads files, and what failed before may be repaired
             self.corpus._native.renew_files()
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
