@@ -284,6 +284,23 @@ def test_a_break_ends_the_epoch():
     assert all_pieces(loader) == all_pieces(reference)
 
 
+def test_an_iterator_that_delivered_nothing_has_not_begun_an_epoch():
+    loader = bf.DataLoader(corpus_of([4] * 10), seq_len=4, shuffle=True)
+    whole = [pieces(batch) for batch in bf.DataLoader(corpus_of([4] * 10), seq_len=4, shuffle=True)]
+    iter(loader)
+    assert [pieces(batch) for batch in loader] == whole
+    iter(loader).close()
+    begun = iter(loader)
+    assert next(begun).epoch == 1
+    state = loader.state_dict()
+    resumed = bf.DataLoader(corpus_of([4] * 10), seq_len=4, shuffle=True)
+    resumed.load_state_dict(state)
+    iter(resumed)
+    assert resumed.state_dict() == state
+    assert [pieces(batch) for batch in resumed] == [pieces(batch) for batch in begun]
+    assert next(iter(resumed)).epoch == 2
+
+
 def test_iterators_are_independent():
     loader = bf.DataLoader(corpus_of([4] * 30), seq_len=4, shuffle=True)
     reference = bf.DataLoader(corpus_of([4] * 30), seq_len=4, shuffle=True)

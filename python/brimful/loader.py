@@ -290,7 +290,7 @@ class DataLoader:
 
     def __del__(self) -> None:
         place = getattr(self, "_place", None)
-        if place is not None and place.loaded:
+        if place is not None and place.ignored:
             warnings.warn(
                 "a loader was given a state and never iterated: the state had no effect",
                 stacklevel=2,

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from brimful import _core
 from brimful._core import PlanError
 from brimful.config import whole_number
+from brimful.state import cursor_dict
+
+
+class _Pass(NamedTuple):
+    """An iterator, where it was to begin and where it began, and what was to come without it."""
+
+    stream: _core.Stream
+    begin: _core.Cursor
+    start: dict[str, int]
+    pending: _core.Cursor
+    loaded: bool
 
 
 class Place:
     """The places of one loader, which go on from its newest iterator.
 
+    An iterator that goes before it delivered anything has not begun its epoch: the next one begins
+    where it did. Frameworks make such iterators to see whether an object can be iterated.
+
     Attributes:
         pending: where the next iterator begins, unless an epoch is pinned.
         loaded: a state waits there to be used.
+        ignored: nobody has made an iterator of a loaded state.
     """
 
     def __init__(self) -> None:
         self.pending = _core.Cursor()
         self.loaded = False
-        self._newest: tuple[_core.Stream, _core.Cursor] | None = None  # and where it began
+        self.ignored = False
+        self._newest: _Pass | None = None
         self._left: _core.Cursor | None = None  # where the newest iterator stood when it went
         self._pinned_epoch: int | None = None
 
@@ -31,26 +49,32 @@ class Place:
 
     def epoch_begin(self) -> _core.Cursor:
         """Where the running iterator began, or the next one will."""
-        return self._newest[1] if self._newest is not None else self.next_cursor()
+        return self._newest.begin if self._newest is not None else self.next_cursor()
 
     def cursor(self) -> _core.Cursor:
         """Of the next batch to be delivered by the newest iterator, or else by the next one."""
         if self._newest is not None:
-            return self._newest[0].cursor
+            return self._newest.stream.cursor
         return self._left if self._left is not None else self.next_cursor()
 
     def begin(self, stream: _core.Stream, begin: _core.Cursor) -> None:
         """A new iterator has begun there."""
-        self._newest = (stream, begin)
+        start = cursor_dict(stream.cursor)
+        self._newest = _Pass(stream, begin, start, self.pending, self.loaded)
         self._left = None
         self.pending = _core.Cursor(stream.epoch + 1)
         self.loaded = False
+        self.ignored = False
 
     def end(self, stream: _core.Stream) -> None:
         """An iterator is gone."""
-        if self._newest is not None and self._newest[0] is stream:
-            self._left = stream.cursor
-            self._newest = None
+        newest = self._newest
+        if newest is None or newest.stream is not stream:
+            return
+        self._left = stream.cursor
+        self._newest = None
+        if stream.epoch_steps is None and cursor_dict(self._left) == newest.start:
+            self.pending, self.loaded = newest.pending, newest.loaded
 
     def pin(self, epoch: int) -> None:
         """Every following iteration is of this epoch, and a state speaks of the next one."""
@@ -63,6 +87,7 @@ class Place:
         self._left = cursor
         self.pending = cursor
         self.loaded = True
+        self.ignored = True
 
 
 def checked_epoch(epoch: int) -> int:
