@@ -49,7 +49,7 @@ class Allocator:
 def allocator(monkeypatch: pytest.MonkeyPatch) -> Allocator:
     allocator = Allocator()
     monkeypatch.setattr(pinned, "pinned_block", allocator)
-    monkeypatch.setattr("brimful.loader.can_pin", lambda: True)
+    monkeypatch.setattr("brimful.drop_in.attributes.can_pin", lambda: True)
     return allocator
 
 

@@ -94,6 +94,8 @@ class LoaderConfig:
             of it is masked: "skip" leaves its place to pad tokens, counted and named, so that the
             plan never changes; "error" is a FormatError.
         pad_token_id: what tails hold.
+        ingest: "once" reads a map-style dataset of token ids once, before anything else, into
+            temporary shards, which are mapped like any others; None opens what holds tokens.
         skip: numbers of optimizer steps, and ranges of them, that are left out and counted. Steps
             are numbered from 0 through all epochs; a skipped one keeps its number.
         max_slots: most slots of the ring when the consumer keeps batches; None sets no limit. Not
@@ -136,6 +138,7 @@ class LoaderConfig:
     pad_token_id: int = 0
     max_slots: int | None = None
     skip: tuple[int | range, ...] = ()
+    ingest: str | None = None
 
     def __post_init__(self) -> None:
         # None asks for the default where torch's users and ours may write it.
@@ -168,6 +171,7 @@ class LoaderConfig:
         _check_choice("positions", self.positions, ("restart", "continue"))
         _check_choice("bad_documents", self.bad_documents, ("skip", "error"))
         object.__setattr__(self, "device", _checked_device(self.device))
+        _check_choice("ingest", self.ingest, (None, "once"))
         _check_choice("cp_split", self.cp_split, (None, "document", "sequence"))
         if self.cp_size > 1 and self.cp_rank is None:
             raise PlanError(

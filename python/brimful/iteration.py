@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from brimful import _core
 from brimful._core import BrimfulError
@@ -31,6 +31,7 @@ class LoaderIterator:
         self._stream: _core.Stream | None = stream
         self._steps = loader._steps
         self._fields = loader.config.fields
+        self._collate = loader._collate
         self._blocks = blocks  # None: batches lie in memory of brimful's own
         torch = torch_if_installed()
         # Over the same memory; the arrays themselves where torch is not installed.
@@ -42,7 +43,8 @@ class LoaderIterator:
     def __iter__(self) -> LoaderIterator:
         return self
 
-    def __next__(self) -> Batch:
+    def __next__(self) -> Any:
+        """A Batch, or what the loader's `collate_fn` makes of it."""
         stream = self._stream
         if stream is None:
             raise StopIteration
@@ -58,7 +60,7 @@ class LoaderIterator:
             assert counted is not None  # the epoch is at its end
             self._steps.learn_count(stream.epoch, counted)
             self.close()
-            self._loader._warn_of_loss()
+            self._loader._loss_warning.warn_once()
             raise StopIteration
         columns, cu_seqlens, lengths, documents, starts, *numbers, num_bad = filled
         if num_bad:
@@ -70,7 +72,7 @@ class LoaderIterator:
             columns = map(self._to_tensor, columns)
             cu_seqlens = self._to_tensor(cu_seqlens)
         config = self._loader.config
-        return Batch(
+        batch = Batch(
             dict(zip(self._fields, columns, strict=True)),
             cu_seqlens=cu_seqlens,
             cu_seqlens_host=cu_seqlens_host,
@@ -91,6 +93,7 @@ class LoaderIterator:
             cp_rank=config.cp_rank or 0,
             cp_split=config.cp_unit if config.cp_size > 1 else None,
         )
+        return batch if self._collate is None else self._collate(batch)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an iterator cannot be pickled or copied: ask its loader for another one")

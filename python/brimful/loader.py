@@ -7,25 +7,27 @@ import functools
 import inspect
 import os
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any, NoReturn
 
 from brimful import _core, native
 from brimful import state as state_module
 from brimful._core import PlanError
-from brimful.arguments import refuse_torch_only, refuse_unknown
+from brimful.arguments import TorchArguments, refuse_unknown, resolve
 from brimful.config import LoaderConfig, whole_number
-from brimful.corpus import Corpus
 from brimful.device_loader import DeviceBlocks, DeviceFeed
+from brimful.drop_in.attributes import TorchAttributes
 from brimful.drop_in.choice import torch_loader_or_path
 from brimful.drop_in.explain import Explanation, explanation
+from brimful.drop_in.ingest import corpus_of
 from brimful.drop_in.path import Path
+from brimful.drop_in.samplers import SamplerEpoch
 from brimful.iteration import LoaderIterator
+from brimful.loss_warning import LossWarning
 from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
-from brimful.opening import open
-from brimful.pinned import PinnedBlocks, can_pin
+from brimful.pinned import PinnedBlocks
 from brimful.place import Place, checked_epoch
 from brimful.quarantine import BadDocument, Quarantine
 from brimful.ranks import share_of_process
@@ -43,7 +45,7 @@ from brimful.wording import counted
 _PROMPT_DOCUMENTS = 4_000_000
 
 
-class DataLoader:
+class DataLoader(TorchAttributes):
     """Batches of packed documents, made ahead by threads, the same for any number of them.
 
     One iteration is one epoch; the next one, also after a `break`, is the next epoch by itself.
@@ -51,13 +53,19 @@ class DataLoader:
     has no row left in the last one gets a dummy row (`batch.num_tokens == 0`).
 
     Args:
-        dataset: a `Corpus`, or anything that `brimful.open` takes.
-        sampler, batch_sampler, collate_fn, worker_init_fn, multiprocessing_context, generator:
-            torch's arguments in torch's places. brimful draws, collates and works in threads by
-            itself, so anything but None is a PlanError.
+        dataset: a `Corpus`, or anything that `brimful.open` takes; with `ingest="once"` also a
+            map-style dataset of token ids.
+        sampler: torch's SequentialSampler, RandomSampler of everything once or DistributedSampler:
+            it says shuffle, seed, rank, world_size and drop_last, and its `set_epoch` the epoch of
+            the next iteration. The plan draws documents, so others, and any batch_sampler, are
+            refused.
+        collate_fn: gets the documents of a batch, or their pieces, as a list of what items of the
+            dataset are: of files, 1-D int64 tensors, or dicts of `input_ids` and `labels` where
+            they have loss masks. What it returns is delivered.
+        generator: its seed is the default of `seed`.
         prefetch_factor: sets `depth` to prefetch_factor x num_workers, as torch counts.
-        persistent_workers, pin_memory_device, in_order: accepted as torch has them. Threads start
-            at once, order never depends on them, and pinned memory is that of torch's accelerator.
+        worker_init_fn, multiprocessing_context, persistent_workers, pin_memory_device, in_order:
+            checked as torch checks them, then without effect: threads run no Python.
         rank, world_size: data-parallel coordinates; by default those of torch.distributed, else
             of torchrun's environment, else a single rank.
         mesh: a DeviceMesh of torch, which says them by the names of its dimensions instead, for
@@ -78,16 +86,16 @@ class DataLoader:
         dataset: Any,
         batch_size: int = LoaderConfig.batch_size,
         shuffle: bool | str | None = LoaderConfig.shuffle,
-        sampler: None = None,
-        batch_sampler: None = None,
+        sampler: Any = None,
+        batch_sampler: Any = None,
         num_workers: int | None = LoaderConfig.num_workers,
-        collate_fn: None = None,
+        collate_fn: Callable[[list[Any]], Any] | None = None,
         pin_memory: bool = LoaderConfig.pin_memory,
         drop_last: bool = LoaderConfig.drop_last,
         timeout: float = LoaderConfig.timeout,
-        worker_init_fn: None = None,
-        multiprocessing_context: None = None,
-        generator: None = None,
+        worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None,
+        generator: Any = None,
         *,
         prefetch_factor: int | None = None,
         persistent_workers: bool = False,
@@ -98,33 +106,33 @@ class DataLoader:
         mesh: Any = None,
         **settings: Any,
     ) -> None:
-        refuse_torch_only(
+        refuse_unknown(settings, own=inspect.signature(DataLoader).parameters.keys())
+        self._torch = TorchArguments(
+            dataset=dataset,
             sampler=sampler,
             batch_sampler=batch_sampler,
             collate_fn=collate_fn,
             worker_init_fn=worker_init_fn,
             multiprocessing_context=multiprocessing_context,
             generator=generator,
+            prefetch_factor=prefetch_factor,
+            persistent_workers=persistent_workers,
+            pin_memory_device=pin_memory_device,
+            in_order=in_order,
         )
-        refuse_unknown(settings, own=inspect.signature(DataLoader).parameters.keys())
-        if num_workers == 0 and (prefetch_factor is not None or persistent_workers):
-            raise PlanError("prefetch_factor and persistent_workers need num_workers of at least 1")
-        if prefetch_factor is not None:
-            if "depth" in settings:
-                raise PlanError("prefetch_factor and depth say the same thing; give one of them")
-            threads = LoaderConfig.num_workers if num_workers is None else num_workers
-            settings["depth"] = prefetch_factor * threads
-        self.corpus: Corpus = dataset if isinstance(dataset, Corpus) else open(dataset)
+        settings |= {
+            "batch_size": batch_size,
+            "shuffle": False if shuffle is None else shuffle,
+            "num_workers": num_workers,
+            "pin_memory": pin_memory,
+            "drop_last": drop_last,
+            "timeout": timeout,
+        }
+        settings, rank, world_size = resolve(self._torch, settings, rank, world_size)
         share = share_of_process(rank, world_size, mesh, settings)
-        self.config = LoaderConfig(
-            batch_size=batch_size,
-            shuffle=False if shuffle is None else shuffle,
-            num_workers=num_workers,  # type: ignore[arg-type]  # None is the default
-            pin_memory=pin_memory,
-            drop_last=drop_last,
-            timeout=timeout,
-            **settings | share,
-        )
+        self.config = LoaderConfig(**settings | share)
+        self.corpus, self._items = corpus_of(dataset, self.config.ingest)
+        self._sampler_epoch = SamplerEpoch(sampler, len(self.corpus))
 
         config = self.config
         if config.verify is not None:  # reads files, and what failed before may be repaired
@@ -141,8 +149,7 @@ class DataLoader:
             if config.device is None
             else DeviceFeed(config.device, config, self._layout, self.corpus)
         )
-        self._pin = self._feed is None and config.pin_memory and can_pin()
-        self._prefetch = native.make_prefetch(config, supplied=self._pin)
+        self._prepare()
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_times = Times()
         # With what their threads write to, which must not go before them.
@@ -152,7 +159,7 @@ class DataLoader:
         self._skip = native.make_skip(config)
         self._quarantine = Quarantine(self._ledger, self.corpus)
         self._lap: Stats | None = None
-        self._warned_of_loss = False
+        self._loss_warning = LossWarning(self._ledger, config)
         self._lengths: dict[tuple[int, int, int, int], int] = {}
 
     def __new__(cls, *args: Any, **arguments: Any) -> Any:
@@ -177,6 +184,7 @@ class DataLoader:
     # Iteration
 
     def __iter__(self) -> LoaderIterator:
+        self._follow_sampler()
         self._renew_files()
         begin = self._place.next_cursor()
         if self._place.loaded and begin is not self._place.pending:
@@ -240,6 +248,7 @@ class DataLoader:
 
         The same on every rank. Packs the lengths of the epoch once; reads no tokens.
         """
+        self._follow_sampler()
         begin = self._place.epoch_begin()
         key = (begin.epoch, begin.window, begin.bin, begin.step_bins)
         if key not in self._lengths:
@@ -303,6 +312,7 @@ class DataLoader:
 
         Plain numbers, strings and lists, fit for JSON; at any moment, also before the first batch.
         """
+        self._follow_sampler()
         return state_module.make_state(
             cursor=self._place.cursor(),
             steps=self._steps,
@@ -420,18 +430,3 @@ class DataLoader:
         `stats().bad_documents` counts all of them.
         """
         return self._quarantine.listed(self._steps)
-
-    def _warn_of_loss(self) -> None:
-        """Says once that a rule took tokens; the counts are in `stats()`."""
-        tally = self._ledger.counts().rank
-        if self._warned_of_loss or not tally.dropped_tokens:
-            return
-        self._warned_of_loss = True
-        warnings.warn(
-            f"{tally.dropped_tokens:,} tokens were dropped so far on this rank "
-            f"({counted(tally.dropped_documents, 'document')} dropped, "
-            f"{tally.truncated_documents:,} truncated; overlong={self.config.overlong!r}, "
-            f"seq_len={self.config.seq_len}, drop_last={self.config.drop_last}). "
-            f"stats() counts them",
-            stacklevel=3,
-        )

@@ -22,7 +22,7 @@ from brimful.tokens import first_outside, integer_array, loss_mask_array
 
 _IN_PLACE_BYTES = 1 << 20
 _IGNORE_LABEL = -100
-_KEYS = ("input_ids", "labels", "loss_mask", "attention_mask")
+DOCUMENT_KEYS = frozenset(("input_ids", "labels", "loss_mask", "attention_mask"))
 
 
 @dataclass(frozen=True)
@@ -68,37 +68,42 @@ def open_arrays(
 
 
 def open_dicts(items: Sequence[Mapping[str, Any]], dtype: str | None) -> list[OpenedFile]:
-    """One document a dict: `input_ids`, and `labels` or `loss_mask` where some get no loss.
-
-    A label of -100 means no loss; any other must be the token itself. An `attention_mask` must be
-    all ones: padding is no part of a document.
-    """
+    """One document a dict: `input_ids`, and `labels` or `loss_mask` where some get no loss."""
 
     def documents() -> Iterator[Document]:
         for i, item in enumerate(items):
-            where = f"document {i}"
-            unknown = [key for key in item if key not in _KEYS]
-            if "input_ids" not in item or unknown or {"labels", "loss_mask"} <= item.keys():
-                raise FormatError(
-                    f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask "
-                    "if some tokens get no loss, and nothing else"
-                )
-            tokens = token_array(item["input_ids"], dtype, where)
-            if "attention_mask" in item:
-                attention = values_of_tokens(item, "attention_mask", tokens, where)
-                if not np.all(attention == 1):
-                    raise FormatError(
-                        f"{where}: attention_mask hides tokens; give documents unpadded"
-                    )
-            mask = None
-            if "labels" in item:
-                labels = values_of_tokens(item, "labels", tokens, where)
-                mask = _mask_of_labels(labels, tokens, where)
-            elif "loss_mask" in item:
-                mask = loss_mask(item["loss_mask"], tokens, where)
-            yield Document(tokens, mask)
+            yield document_of(item, dtype, f"document {i}")
 
     return _open_documents(documents())
+
+
+def document_of(
+    item: Mapping[str, Any], dtype: str | None, where: str, *, other_keys: bool = False
+) -> Document:
+    """The document in a dict: `input_ids`, and `labels` or `loss_mask` where some get no loss.
+
+    A label of -100 means no loss; any other must be the token itself. An `attention_mask` must be
+    all ones: padding is no part of a document. What is None is as good as absent. Other keys are
+    an error, unless `other_keys`.
+    """
+    there = {key for key, value in item.items() if value is not None}
+    unknown = not other_keys and not there <= DOCUMENT_KEYS
+    if "input_ids" not in there or unknown or {"labels", "loss_mask"} <= there:
+        raise FormatError(
+            f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask if some "
+            f"tokens get no loss{'' if other_keys else ', and nothing else'}"
+        )
+    tokens = token_array(item["input_ids"], dtype, where)
+    if "attention_mask" in there:
+        attention = values_of_tokens(item, "attention_mask", tokens, where)
+        if not np.all(attention == 1):
+            raise FormatError(f"{where}: attention_mask hides tokens; give documents unpadded")
+    mask = None
+    if "labels" in there:
+        mask = _mask_of_labels(values_of_tokens(item, "labels", tokens, where), tokens, where)
+    elif "loss_mask" in there:
+        mask = loss_mask(item["loss_mask"], tokens, where)
+    return Document(tokens, mask)
 
 
 def open_array(array: npt.NDArray[Any], dtype: str | None, boundary: Boundary | None) -> OpenedFile:

@@ -84,7 +84,9 @@ def mix(
     parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
     warn_of_absent_sources(info, rule)
-    return Corpus(_core.Corpus(list(parts)), parts, info, None if rule.is_plain else rule)
+    mixed = Corpus(_core.Corpus(list(parts)), parts, info, None if rule.is_plain else rule)
+    mixed.keep += [thing for corpus in corpora.values() for thing in corpus.keep]
+    return mixed
 
 
 def _checked_weights(

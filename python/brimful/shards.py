@@ -22,6 +22,7 @@ import numpy.typing as npt
 from brimful._core import FormatError
 from brimful.corpus import Corpus
 from brimful.extras import require
+from brimful.memory import document_of
 from brimful.merge import common_tokenizer, runs_of, tokenizers_of
 from brimful.runs import Items, Run, copy_run, join_runs, run_of_documents
 from brimful.shard_file import ShardFile
@@ -96,7 +97,10 @@ class ShardWriter:
 
         Args:
             tokens: integers [n], n >= 0: a list, an array of any integer dtype or a torch tensor.
+                Or a dict of `input_ids` and, if wanted, `labels` or `loss_mask`, as `open` takes
+                them in lists.
             loss_mask: bool or 0 and 1 [n]; 0 is a token that gets no loss. None is 1 everywhere.
+                Not with a dict, which holds its own.
 
         Raises:
             FormatError: a token does not fit the dtype, or the mask does not fit the tokens. The
@@ -104,8 +108,14 @@ class ShardWriter:
         """
         self._check_open()
         where = f"document {self.num_documents}"
-        array = integer_array(tokens, where)
-        mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
+        if isinstance(tokens, Mapping):
+            if loss_mask is not None:
+                raise FormatError(f"{where}: a dict holds its own loss_mask; leave the other out")
+            document = document_of(tokens, None, where)
+            array, mask = document.tokens, document.mask
+        else:
+            array = integer_array(tokens, where)
+            mask = None if loss_mask is None else loss_mask_array(loss_mask, array.size, where)
         self._add(run_of_documents(array, np.array([array.size]), mask))
 
     def add_batch(self, tokens: Any, lengths: Any, loss_mask: Any = None) -> None:

@@ -37,7 +37,13 @@ TORCH_ARGUMENTS = (
         "another order each epoch",
         'the same, by seed; also "block", which moves blocks of documents',
     ),
-    TorchArgument("sampler", "draws the indices", "refused: the plan draws documents"),
+    TorchArgument(
+        "sampler",
+        "draws the indices",
+        "SequentialSampler, RandomSampler of everything once and DistributedSampler say shuffle, "
+        "seed, rank, world_size and drop_last, and set_epoch the next epoch; others are refused: "
+        "the plan draws documents",
+    ),
     TorchArgument("batch_sampler", "draws batches of indices", "refused: bins make batches"),
     TorchArgument(
         "num_workers",
@@ -45,7 +51,12 @@ TORCH_ARGUMENTS = (
         "threads that fill batches; 0: none. The default, and None, is 2",
         "torch's own; None is 0",
     ),
-    TorchArgument("collate_fn", "makes a batch of samples", "refused: packing makes batches"),
+    TorchArgument(
+        "collate_fn",
+        "makes a batch of samples",
+        "gets the documents of a batch (or their pieces) as items of the dataset's kind, in the "
+        "thread that asks for batches; what it returns is delivered",
+    ),
     TorchArgument(
         "pin_memory",
         "batches in page-locked memory, where there is an accelerator",
@@ -61,9 +72,21 @@ TORCH_ARGUMENTS = (
         "seconds to wait for a batch of the workers; 0: for ever",
         "the same, and without workers it is allowed; a late batch is a LoaderTimeout",
     ),
-    TorchArgument("worker_init_fn", "called in each worker process", "refused"),
-    TorchArgument("multiprocessing_context", "how worker processes start", "refused"),
-    TorchArgument("generator", "gives the seeds of order and workers", "refused: give seed="),
+    TorchArgument(
+        "worker_init_fn",
+        "called in each worker process",
+        "without effect: threads run no Python",
+    ),
+    TorchArgument(
+        "multiprocessing_context",
+        "how worker processes start",
+        "checked, then without effect: threads, not processes",
+    ),
+    TorchArgument(
+        "generator",
+        "gives the seeds of order and workers",
+        "its initial seed is the seed, where no seed= is given; nothing is drawn from it",
+    ),
     TorchArgument(
         "prefetch_factor",
         "batches ready ahead, for each worker",
@@ -72,7 +95,7 @@ TORCH_ARGUMENTS = (
     TorchArgument(
         "persistent_workers",
         "workers outlive the epoch",
-        "without effect: threads start at once",
+        "checked, then without effect: threads start at once",
     ),
     TorchArgument(
         "pin_memory_device",

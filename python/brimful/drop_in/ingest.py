@@ -1,0 +1,174 @@
+"""The documents of a loader's dataset: opened as they lie, or read once into temporary shards."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from brimful._core import FormatError, PlanError
+from brimful.corpus import Corpus
+from brimful.drop_in.items import ItemForm, own_form
+from brimful.drop_in.temporary import TemporaryFolder
+from brimful.memory import DOCUMENT_KEYS, document_of, token_array
+from brimful.opening import open
+from brimful.shards import ShardWriter
+
+_AT_ONCE = 256  # items asked for together, where a dataset has `__getitems__`
+_DTYPE = "int32"  # of the temporary shards: any vocabulary fits
+
+
+def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None]:
+    """The corpus that a loader reads, of whatever it was given as its dataset.
+
+    Args:
+        dataset: a Corpus, or anything that `brimful.open` takes; with `ingest="once"` also a
+            map-style dataset.
+        ingest: None opens what holds tokens already. "once" reads every item of a map-style
+            dataset, 0 to `len(dataset) - 1`, and writes what it holds to shards in a temporary
+            folder, which goes with the corpus. What lies in files, or in a table of Arrow, is not
+            read: it is mapped already.
+
+    Returns:
+        The corpus, and the form of the items that were read, if any were.
+
+    Raises:
+        PlanError: the dataset is none of this; it says what to do.
+        FormatError: an item is no token data; it says which one, and what was found.
+    """
+    if isinstance(dataset, Corpus):
+        return dataset, None
+    if ingest == "once" and not _is_mapped(dataset):
+        if not _is_map_style(dataset):
+            raise PlanError(
+                f'ingest="once" reads items 0 to len(dataset) - 1, and a {_kind(dataset)} has none '
+                "or no length; write its documents to shards with brimful.ShardWriter"
+            )
+        return _read_once(dataset)
+    if isinstance(dataset, str | os.PathLike | list | tuple | np.ndarray):
+        return open(dataset), None
+    try:
+        return open(dataset), None
+    except FormatError as error:
+        raise PlanError(
+            f"settings of brimful's own ask for packed tokens, and the dataset cannot be opened as "
+            f'tokens: {error}. Give ingest="once" to have a map-style dataset of token ids read, '
+            "or leave those settings out for torch's own loading"
+        ) from None
+
+
+def form_of_items(dataset: Any, *, masked: bool) -> ItemForm:
+    """The form of what torch's loader would take from a dataset, by its first item.
+
+    What torch cannot run as a dataset of documents (a corpus, files, a table, one long array) gives
+    int64 tensors, or dicts of `input_ids` and `labels` where it is `masked`.
+    """
+    if not isinstance(dataset, Corpus) and not _is_mapped(dataset) and len(dataset):
+        item = dataset[0]
+        if isinstance(item, Mapping) or (hasattr(item, "__len__") and np.ndim(item) == 1):
+            return ItemForm(item)
+    return own_form(masked=masked)
+
+
+def _is_mapped(dataset: Any) -> bool:
+    """Whether it is a path, a list of paths, or a table of Arrow."""
+    if isinstance(dataset, list | tuple):
+        return bool(dataset) and all(isinstance(item, str | os.PathLike) for item in dataset)
+    is_table = type(dataset).__module__.split(".")[0] == "pyarrow"
+    return is_table or isinstance(dataset, str | os.PathLike)
+
+
+def _is_map_style(dataset: Any) -> bool:
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(dataset, torch.utils.data.IterableDataset):
+        return False  # it inherits a __getitem__ that only raises
+    return hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+
+
+def _read_once(dataset: Any) -> tuple[Corpus, ItemForm | None]:
+    """Every item of a map-style dataset, as shards in a folder that goes with the corpus."""
+    folder = TemporaryFolder()
+    try:
+        form = _write_items(dataset, folder.path / "shards")
+        corpus = open(folder.path / "shards")
+    except BaseException:
+        folder.remove()
+        raise
+    corpus.keep.append(folder)
+    return corpus, form
+
+
+def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
+    """Returns the form of the first item; None where there is none."""
+    form: ItemForm | None = None
+    others: dict[str, None] = {}  # in the order in which they were met
+    with ShardWriter(shards, dtype=_DTYPE) as writer:
+        for index, item in _items(dataset):
+            where = f"item {index} of the {_kind(dataset)}"
+            tokens, mask = _document(item, where, others)
+            form = form or ItemForm(item)
+            try:
+                writer.add(tokens, mask)
+            except FormatError as error:
+                raise FormatError(f"{where}: {error}") from None
+    if others:
+        warnings.warn(
+            f"items of the {_kind(dataset)} hold more than token data, which is left out: "
+            f"{', '.join(map(repr, others))}",
+            stacklevel=5,
+        )
+    return form
+
+
+def _items(dataset: Any) -> Iterator[tuple[int, Any]]:
+    """Items with their numbers, asked for as torch's loader does."""
+    together = getattr(dataset, "__getitems__", None)
+    size = len(dataset)
+    for first in range(0, size, _AT_ONCE):
+        numbers = range(first, min(first + _AT_ONCE, size))
+        if together:
+            items = list(_asked(together, list(numbers), f"items {first} to {numbers[-1]}"))
+            if len(items) != len(numbers):
+                raise FormatError(
+                    f"__getitems__ of the {_kind(dataset)} gave {len(items)} items for the "
+                    f"{len(numbers)} from {first} to {numbers[-1]}"
+                )
+            yield from zip(numbers, items, strict=True)
+        else:
+            for number in numbers:
+                yield number, _asked(dataset.__getitem__, number, f"item {number}")
+
+
+def _asked(get: Callable[[Any], Any], what: Any, name: str) -> Any:
+    """An answer of the dataset. Its exceptions keep their type, and tell what was asked for."""
+    try:
+        return get(what)
+    except Exception as error:
+        error.add_note(f"raised by the dataset when ingest asked for {name}")
+        raise
+
+
+def _document(item: Any, where: str, others: dict[str, None]) -> tuple[Any, Any]:
+    """Tokens and loss mask of an item; names of what else it holds go to `others`."""
+    if isinstance(item, Mapping):
+        others |= dict.fromkeys(str(key) for key in item if key not in DOCUMENT_KEYS)
+        document = document_of(item, None, where, other_keys=True)
+        return document.tokens, document.mask
+    if isinstance(item, str | bytes) or not hasattr(item, "__len__"):
+        raise FormatError(f"{where}: found a {_kind(item)}; {_WANTED}")
+    try:
+        return token_array(item, None, where), None
+    except FormatError as error:
+        raise FormatError(f"{error}; found a {_kind(item)}; {_WANTED}") from None
+
+
+_WANTED = "expected token ids, [n], or a dict with input_ids"
+
+
+def _kind(value: Any) -> str:
+    return type(value).__name__
