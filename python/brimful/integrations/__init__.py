@@ -1,0 +1,1 @@
+"""One module a framework, imported by its name alone: what serves native loaders there."""

@@ -1,0 +1,57 @@
+"""The state of a native loader in the checkpoints of transformers' Trainer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from brimful._core import StateError
+from brimful.extras import require
+from brimful.integrations.step_loader import StepLoader
+from brimful.loader import DataLoader
+
+_callbacks: Any = require(
+    "transformers.trainer_callback", "transformers", "brimful.integrations.transformers"
+)
+
+
+class LoaderState(_callbacks.TrainerCallback, _callbacks.ExportableState):  # type: ignore[misc]
+    """Keeps a loader's state in `trainer_state.json`, and takes it from there on resume.
+
+    The state is the same on every rank, so that the file, which one rank writes, serves all.
+    """
+
+    def __init__(self) -> None:
+        self.loader_state: dict[str, Any] | None = None
+        self._loader: DataLoader | None = None
+
+    def state(self) -> dict[str, Any]:
+        """What the trainer saves."""
+        if self._loader is not None:
+            self.loader_state = self._loader.state_dict()
+        return {"args": {}, "attributes": {"loader_state": self.loader_state}}
+
+    def on_train_begin(
+        self, args: Any, state: Any, control: Any, *, train_dataloader: Any = None, **_: Any
+    ) -> None:
+        """Puts the loader where the checkpoint was saved, which costs nothing."""
+        if not isinstance(train_dataloader, StepLoader):
+            return
+        self._loader = train_dataloader.loader
+        name = type(self).__name__
+        if state.global_step > 0 and not args.ignore_data_skip:
+            saved = state.stateful_callbacks.get(name, {}).get("attributes", {}).get("loader_state")
+            if saved is None:
+                raise StateError(
+                    f"the checkpoint of step {state.global_step} has no state of a brimful loader, "
+                    f"so nobody knows what was delivered before it. Resume from a checkpoint that "
+                    f"this trainer saved, or begin the data anew with ignore_data_skip=True"
+                )
+            self._loader.load_state_dict(saved)
+        state.stateful_callbacks[name] = self.state()  # the trainer looks for the name as it saves
+
+    def on_train_end(
+        self, args: Any, state: Any, control: Any, *, train_dataloader: Any = None, **_: Any
+    ) -> None:
+        """Ends the loader's threads."""
+        if isinstance(train_dataloader, StepLoader):
+            train_dataloader.close()

@@ -1,0 +1,46 @@
+"""Programs that run as several ranks of torch.distributed, on the CPU."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+
+def run_ranks(module: str, world_size: int, *arguments: str, deadline: float = 240) -> None:
+    """Runs `python -m module arguments` of this folder once a rank, to their end."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    here = Path(__file__).parent
+    path = os.pathsep.join([str(here), str(here.parent / "python"), *sys.path])
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-m", module, *arguments],
+            env=os.environ
+            | {
+                "PYTHONPATH": path,
+                "RANK": str(rank),
+                "LOCAL_RANK": str(rank),
+                "WORLD_SIZE": str(world_size),
+                "LOCAL_WORLD_SIZE": str(world_size),
+                "MASTER_ADDR": "127.0.0.1",
+                "MASTER_PORT": str(port),
+                "OMP_NUM_THREADS": "1",
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for rank in range(world_size)
+    ]
+    try:
+        for rank in ranks:
+            output, _ = rank.communicate(timeout=deadline)
+            assert rank.returncode == 0, output
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()

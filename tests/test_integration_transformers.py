@@ -1,0 +1,443 @@
+"""transformers' Trainer on native loaders: losses of the plain loop, states, counts, refusals."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+from typing import Any
+
+import datasets
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import brimful as bf
+import tiny_llama
+import trainer_runs
+from brimful.integrations.transformers import LoaderState, Trainer
+from run_ranks import run_ranks
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*pin_memory.*no accelerator is found:UserWarning",  # torch's, for its own loaders
+)
+RUNS = [  # steps, micro-batches of each
+    (12, 1),
+    (7, 4),
+    pytest.param(200, 1, marks=pytest.mark.slow),
+    pytest.param(60, 4, marks=pytest.mark.slow),
+]
+
+
+@pytest.fixture(autouse=True)
+def one_thread():
+    """The machine has few cores, and sums in one order."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(("steps", "accumulate"), RUNS)
+def test_losses_equal_those_of_the_plain_loop_also_after_an_interruption(
+    tmp_path, steps, accumulate
+):
+    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=accumulate), steps)
+    stop = 5 * steps // 12
+    how = {
+        "max_steps": steps,
+        "gradient_accumulation_steps": accumulate,
+        "save_strategy": "steps",
+        "save_steps": stop,
+        "save_total_limit": 8,
+    }
+    whole = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
+    whole.train()
+    assert trainer_runs.losses(whole) == pytest.approx(plain, abs=1e-5)
+    # Everything is built anew; nothing but the checkpoint tells where to go on.
+    checkpoint = tmp_path / f"checkpoint-{stop}"
+    rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
+    rest.train(resume_from_checkpoint=str(checkpoint))
+    assert trainer_runs.losses(rest)[stop:] == pytest.approx(plain[stop:], abs=1e-5)
+    assert rest.state.global_step == steps
+
+
+def test_epochs_of_a_trainer_are_whole_steps_and_leave_no_batch_out(tmp_path):
+    delivered = []
+
+    class Recording(Trainer):
+        def model_inputs(self, batch):
+            delivered.append((batch.epoch, batch.step, batch.micro_batch, batch.num_items))
+            return super().model_inputs(batch)
+
+    loader = tiny_llama.loader(accumulate=4)
+    expected = [
+        (batch.epoch, batch.step, batch.micro_batch, batch.num_items)
+        for batch in islice(tiny_llama.endless(tiny_llama.loader(accumulate=4)), 60)
+    ]
+    args = trainer_runs.arguments(tmp_path, num_train_epochs=2, gradient_accumulation_steps=4)
+    trainer = trainer_runs.quiet(Recording(tiny_llama.model(), args, train_dataset=loader))
+    steps = -(-len(loader) // 4)
+    assert len(loader) % 4  # so that a step is incomplete, and filled up
+    trainer.train()
+    assert trainer.state.global_step == 2 * steps
+    assert len(delivered) == 8 * steps
+    taught = [entry for entry in delivered if entry[3]]
+    assert taught == expected[: len(taught)]
+    assert {epoch for epoch, *_ in taught} == {0, 1}
+
+
+class Given(torch.nn.Module):
+    """A model whose loss is told by how many labels a batch has, and takes a divisor for it."""
+
+    def __init__(self):
+        super().__init__()
+        self.summed = {9: 18.0, 3: 3.0}
+        self.weight = torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, labels, num_items_in_batch=None, **kwargs):
+        count = int((labels != -100).sum())
+        assert num_items_in_batch is not None
+        return {"loss": self.weight * self.summed[count] / num_items_in_batch}
+
+
+def test_c38_steps_have_the_mean_over_their_labels_not_the_mean_of_means(tmp_path):
+    masks = [np.ones(10, np.uint8), np.array([0] * 7 + [1] * 3, np.uint8)]
+    corpus = bf.open([np.ones(10, np.int64)] * 2, loss_masks=masks)
+    loader = bf.DataLoader(corpus, seq_len=10, accumulate=2, num_workers=0)
+    args = trainer_runs.arguments(
+        tmp_path, max_steps=1, gradient_accumulation_steps=2, per_device_train_batch_size=1
+    )
+    trainer = trainer_runs.quiet(Trainer(Given(), args, train_dataset=loader))
+    trainer.train()
+    assert trainer_runs.losses(trainer) == [pytest.approx(21 / 12)]
+
+
+class Means(torch.nn.Module):
+    """A model that knows no divisor."""
+
+    def __init__(self):
+        super().__init__()
+        self.head = torch.nn.Embedding(tiny_llama.VOCAB, tiny_llama.VOCAB)
+
+    def forward(self, input_ids, labels, position_ids=None, use_cache=None):
+        logits = self.head(input_ids)[:, :-1].flatten(0, 1)
+        return {"loss": torch.nn.functional.cross_entropy(logits, labels[:, 1:].flatten())}
+
+
+def test_a_mean_over_no_label_is_refused_before_it_is_taken(tmp_path):
+    args = trainer_runs.arguments(tmp_path, num_train_epochs=1, gradient_accumulation_steps=4)
+    trainer = Trainer(Means(), args, train_dataset=tiny_llama.loader(accumulate=4))
+    with pytest.raises(bf.PlanError, match=r"mean loss is no number.*drop_last=True"):
+        trainer_runs.quiet(trainer).train()
+    whole = tiny_llama.loader(accumulate=4, drop_last=True)
+    trainer_runs.quiet(Trainer(Means(), args, train_dataset=whole)).train()
+
+
+# Loaders that the trainer makes
+
+
+def packed_rows(**columns: Any) -> datasets.Dataset:
+    row = {"input_ids": [[1, 2, 3, 4, 5]] * 4, "seq_lengths": [[3, 2]] * 4}
+    return datasets.Dataset.from_dict(row | columns)
+
+
+def positions_of(dataset: Any, tmp_path: Any, **how: Any) -> list[list[int]]:
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    trainer = Trainer(
+        tiny_llama.model(),
+        args,
+        train_dataset=dataset,
+        loader={"seq_len": 5, "packing": "concat", "shuffle": False},
+        **how,
+    )
+    batch = next(iter(trainer.get_train_dataloader()))
+    return trainer.model_inputs(batch)["position_ids"].tolist()
+
+
+def test_c29_rows_packed_elsewhere_keep_their_documents_apart(tmp_path):
+    assert positions_of(packed_rows(), tmp_path) == [[0, 1, 2, 0, 1]] * 2
+    renamed = packed_rows().rename_column("seq_lengths", "sizes")
+    assert positions_of(renamed, tmp_path, lengths="sizes") == [[0, 1, 2, 0, 1]] * 2
+
+
+def test_c29_a_missing_column_of_lengths_is_named(tmp_path):
+    stripped = packed_rows().remove_columns("seq_lengths")
+    with pytest.raises(bf.FormatError, match="no column 'seq_lengths' with the lengths"):
+        positions_of(stripped, tmp_path, lengths="seq_lengths")
+    with pytest.raises(bf.FormatError, match="'sizes' names a column of a Dataset"):
+        positions_of([np.arange(5)], tmp_path, lengths="sizes")
+
+
+def test_c29_columns_that_the_trainer_strips_for_a_collator_are_named_by_it(tmp_path):
+    def collate(rows):
+        return bf.flatten(rows, lengths="seq_lengths").transformers()
+
+    for kept in (False, True):
+        args = trainer_runs.arguments(tmp_path, max_steps=1, remove_unused_columns=not kept)
+        trainer = Trainer(tiny_llama.model(), args, collate, train_dataset=packed_rows())
+        loader = trainer.get_train_dataloader()
+        if kept:
+            assert next(iter(loader))["position_ids"].tolist() == [[0, 1, 2, 0, 1] * 2]
+        else:
+            with pytest.raises(bf.FormatError, match="row 0 has no 'seq_lengths'"):
+                next(iter(loader))
+
+
+def test_c29_no_positions_no_batch(tmp_path):
+    loader = tiny_llama.loader(fields=("input_ids", "labels"))
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    with pytest.raises(bf.PlanError, match="position_ids are not in this batch"):
+        Trainer(tiny_llama.model(), args, train_dataset=loader).train()
+
+
+@pytest.mark.parametrize("lengths", [[[3, 1]], [[3, 2, 1]], [[]]])
+def test_lengths_that_do_not_add_up_are_refused(tmp_path, lengths):
+    dataset = packed_rows(seq_lengths=[[3, 2]] * 3 + lengths)
+    with pytest.raises(bf.FormatError, match="row 3: seq_lengths add up to"):
+        positions_of(dataset, tmp_path)
+
+
+def test_lengths_of_a_shuffled_dataset_and_labels_follow_their_rows(tmp_path):
+    dataset = datasets.Dataset.from_dict(
+        {
+            "input_ids": [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]],
+            "labels": [[-100, 2, 3, -100, 5], [6, 7, 8, 9, 10]],
+            "seq_lengths": [[3, 2], [1, 4]],
+        }
+    ).select([1, 0])
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    settings = {"seq_len": 10, "packing": "concat", "shuffle": False}
+    trainer = Trainer(
+        tiny_llama.model(), args, train_dataset=dataset, eval_dataset=dataset, loader=settings
+    )
+    batch = next(iter(trainer.get_train_dataloader()))
+    assert batch["input_ids"].flatten().tolist() == [6, 7, 8, 9, 10, 1, 2, 3, 4, 5]
+    assert batch.lengths.tolist() == [1, 4, 3, 2]
+    labels = [-100, -100, 8, 9, 10, -100, 2, 3, -100, 5]
+    assert batch["labels"].flatten().tolist() == labels
+    evaluated = next(iter(trainer.get_eval_dataloader()))
+    assert evaluated["labels"].flatten().tolist() == labels
+
+
+def test_loaders_made_for_the_trainer_follow_its_arguments(tmp_path):
+    args = trainer_runs.arguments(
+        tmp_path,
+        max_steps=1,
+        per_device_train_batch_size=3,
+        per_device_eval_batch_size=5,
+        gradient_accumulation_steps=2,
+        dataloader_drop_last=True,
+        data_seed=11,
+    )
+    trainer = Trainer(
+        tiny_llama.model(),
+        args,
+        train_dataset=bf.open(tiny_llama.documents()),
+        eval_dataset={"a": tiny_llama.documents(9), "b": tiny_llama.documents(7)},
+        loader={"seq_len": 64, "packing": "best_fit_decreasing"},
+    )
+    config = trainer.get_train_dataloader().loader.config
+    assert (config.batch_size, config.accumulate, config.drop_last) == (3, 2, True)
+    assert (config.seed, config.shuffle, config.packing) == (11, True, "best_fit_decreasing")
+    for name in ("a", "b"):
+        assert next(iter(trainer.get_eval_dataloader(name)))["input_ids"].shape[1] == 64
+    assert len(trainer.get_eval_dataloader("a").dataset) == 9
+
+
+# Evaluation
+
+
+def test_evaluation_delivers_the_same_epoch_each_time_and_all_of_it(tmp_path):
+    seen = []
+
+    class Recording(Trainer):
+        def prediction_step(self, model, inputs, *more, **how):
+            seen.append(inputs["input_ids"])
+            return super().prediction_step(model, inputs, *more, **how)
+
+    args = trainer_runs.arguments(
+        tmp_path, max_steps=4, eval_strategy="steps", eval_steps=2, per_device_eval_batch_size=2
+    )
+    trainer = Recording(
+        tiny_llama.model(),
+        args,
+        train_dataset=tiny_llama.loader(),
+        eval_dataset=tiny_llama.loader(seed=1),
+    )
+    trainer_runs.quiet(trainer).train()
+    assert len(seen) % 2 == 0
+    first, second = seen[: len(seen) // 2], seen[len(seen) // 2 :]
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+    expected = [batch["input_ids"] for batch in tiny_llama.loader(seed=1)]
+    assert all(torch.equal(a, b) for a, b in zip(first, expected, strict=True))
+    losses = [entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry]
+    assert len(losses) == 2
+    assert losses[1] < losses[0]
+    assert trainer.evaluate()["eval_loss"] == pytest.approx(losses[1])
+    assert trainer.predict(tiny_llama.loader(seed=1)).predictions is not None
+
+
+def test_one_loader_for_training_and_evaluation_is_refused(tmp_path):
+    loader = tiny_llama.loader()
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    trainer = Trainer(tiny_llama.model(), args, train_dataset=loader, eval_dataset=loader)
+    with pytest.raises(bf.PlanError, match="make another one for evaluation"):
+        trainer.evaluate()
+
+
+# States
+
+
+def test_a_checkpoint_has_the_state_of_the_last_trained_step(tmp_path):
+    how = {"max_steps": 3, "save_strategy": "steps", "save_steps": 3}
+    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
+    trainer.train()
+    state = json.loads((tmp_path / "checkpoint-3" / "trainer_state.json").read_text())
+    kept = state["stateful_callbacks"]["LoaderState"]["attributes"]["loader_state"]
+    assert kept["step"] == 3  # the next one
+    loader = tiny_llama.loader(batch_size=1, accumulate=2)  # the same global batch
+    loader.load_state_dict(kept)
+    assert next(iter(loader)).step == 3
+
+
+def test_a_checkpoint_without_a_state_is_refused_or_its_epoch_begun_anew(tmp_path):
+    how = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
+    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
+    trainer.remove_callback(LoaderState)
+    trainer.train()
+    checkpoint = str(tmp_path / "checkpoint-2")
+    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
+    with pytest.raises(bf.StateError, match="step 2 has no state of a brimful loader"):
+        trainer.train(resume_from_checkpoint=checkpoint)
+    loader = tiny_llama.loader()
+    trainer = trainer_runs.trainer(tmp_path, loader, ignore_data_skip=True, **how)
+    trainer.train(resume_from_checkpoint=checkpoint)
+    assert loader.state_dict()["step"] == 2  # of two that were trained here
+
+
+def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
+    how = {
+        "max_steps": 6,
+        "save_strategy": "steps",
+        "save_steps": 4,
+        "restore_callback_states_from_checkpoint": True,
+    }
+    whole = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
+    whole.train()
+    rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
+    rest.train(resume_from_checkpoint=True)
+    rest.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
+    assert trainer_runs.losses(rest)[4:] == pytest.approx(trainer_runs.losses(whole)[4:], abs=1e-5)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize(
+    ("settings", "arguments", "words"),
+    [
+        ({"rank": 1, "world_size": 2}, {}, "rank 1 of 2, and the trainer is rank 0 of 1"),
+        ({"accumulate": 2}, {}, "accumulate is 2 .*gradient_accumulation_steps is 1"),
+        ({"cp_size": 2, "cp_rank": 0}, {}, "leave cp_size out"),
+        ({"positions": "continue"}, {}, "boundaries of documents go unseen"),
+        ({}, {"auto_find_batch_size": True}, "auto_find_batch_size=True makes loaders"),
+    ],
+)
+def test_loaders_that_contradict_the_trainer_are_refused(tmp_path, settings, arguments, words):
+    args = trainer_runs.arguments(tmp_path, max_steps=1, **arguments)
+    loader = tiny_llama.loader(**settings)
+    trainer = Trainer(tiny_llama.model(), args, train_dataset=loader)
+    with pytest.raises(bf.PlanError, match=words):
+        trainer.get_train_dataloader()
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"loader": {"batch_size": 3}}, "batch_size .* follows from per_device_train_batch_size"),
+        ({"loader": tiny_llama.VOCAB}, "give settings by name"),
+        ({"lengths": "sizes"}, "give loader= as well"),
+        ({"loader": {"seq_len": 8}, "data_collator": list}, "collate by themselves"),
+    ],
+)
+def test_arguments_that_mean_nothing_are_refused(tmp_path, how, words):
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    with pytest.raises(bf.PlanError, match=words):
+        Trainer(tiny_llama.model(), args, train_dataset=tiny_llama.documents(), **how)
+
+
+def test_an_epoch_without_a_batch_is_refused(tmp_path):
+    loader = tiny_llama.loader(batch_size=512, drop_last=True)
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    trainer = Trainer(tiny_llama.model(), args, train_dataset=loader)
+    with pytest.raises(bf.PlanError, match="has no batch"):
+        trainer.train()
+
+
+def test_datasets_and_loaders_of_torch_are_the_trainers_affair(tmp_path):
+    items = [{"input_ids": [1, 2, 3], "labels": [1, 2, 3]}] * 8
+    args = trainer_runs.arguments(tmp_path, max_steps=2)
+    for data in (items, bf.DataLoader(items, batch_size=2, collate_fn=default)):
+        trainer = trainer_runs.quiet(Trainer(tiny_llama.model(), args, train_dataset=data))
+        trainer.train()
+        assert len(trainer_runs.losses(trainer)) == 2
+
+
+def default(items: Any) -> Any:
+    return transformers.default_data_collator(items)
+
+
+def test_labels_carried_over_cuts_reach_the_model(tmp_path):
+    fields = ("input_ids", "shift_labels", "position_ids")
+    documents = [np.arange(1, 60)]
+    loader = bf.DataLoader(
+        documents, seq_len=16, fields=fields, carry_label=True, num_workers=0, batch_size=4
+    )
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    trainer = trainer_runs.quiet(Trainer(tiny_llama.model(), args, train_dataset=loader))
+    trainer.train()
+    batch = next(iter(loader))
+    assert batch.num_items == 58
+    logits = tiny_llama.model()(
+        batch["input_ids"], position_ids=batch["position_ids"], use_cache=False
+    ).logits
+    expected = torch.nn.functional.cross_entropy(
+        logits.flatten(0, 1), batch["shift_labels"].flatten()
+    )
+    assert trainer_runs.losses(trainer) == [pytest.approx(expected.item(), abs=1e-5)]
+
+
+def test_flash_attention_gets_what_it_goes_by(tmp_path):
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    trainer = Trainer(tiny_llama.model(), args, train_dataset=tiny_llama.loader())
+    batch = next(iter(trainer.get_train_dataloader()))
+    assert "cu_seq_lens_q" not in trainer.model_inputs(batch)
+    trainer.model.config._attn_implementation = "flash_attention_2"
+    inputs = trainer.model_inputs(batch)
+    assert torch.equal(inputs["cu_seq_lens_q"], batch.cu_seqlens)
+    assert inputs["input_ids"].shape == (1, 2 * tiny_llama.SEQ_LEN)
+    assert inputs["use_cache"] is False
+
+
+# Ranks
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_two_ranks_equal_one_process_also_after_an_interruption(tmp_path, accumulate):
+    steps = 15
+    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=accumulate), steps)
+    run_ranks("trainer_runs", 2, str(tmp_path), str(steps), str(accumulate))
+    found = json.loads((tmp_path / "losses.json").read_text())
+    assert found == pytest.approx(plain, abs=1e-5)
+    resume = str(tmp_path / "checkpoint-7")
+    run_ranks("trainer_runs", 2, str(tmp_path), str(steps), str(accumulate), resume)
+    found = json.loads((tmp_path / "losses.json").read_text())
+    assert found[7:] == pytest.approx(plain[7:], abs=1e-5)
+    # And one process goes on where two stopped.
+    loader = tiny_llama.loader(accumulate=accumulate)
+    how = {"max_steps": steps, "gradient_accumulation_steps": accumulate}
+    alone = trainer_runs.trainer(tmp_path, loader, **how)
+    alone.train(resume_from_checkpoint=resume)
+    assert trainer_runs.losses(alone)[7:] == pytest.approx(plain[7:], abs=1e-5)
