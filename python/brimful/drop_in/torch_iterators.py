@@ -1,76 +1,233 @@
-"""torch's iterators with a clock around `next()`; nothing else of them is touched."""
+"""torch's iterators with a clock around `next()`, and an account of what was taken out of them.
+
+What they deliver is torch's own doing. Only a pass that goes on from a state is begun otherwise:
+its indices are drawn again from generators as they stood, and delivered ones are passed over.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import contextlib
+import warnings
+from collections.abc import Iterator
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from torch.utils import data
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
     _MultiProcessingDataLoaderIter,
     _SingleProcessDataLoaderIter,
 )
 
-from brimful.drop_in.torch_stats import TorchStats
+from brimful.drop_in.torch_random import RandomSnapshot
+from brimful.drop_in.torch_samplers import (
+    checksum,
+    draw_from_anywhere,
+    generators_of,
+    is_stateful,
+    samplers_of,
+    take_states,
+)
+from brimful.drop_in.torch_state import Resumption, TorchPlace, dataset_with_state
 
 if TYPE_CHECKING:
     from brimful.drop_in.torch_loader import TorchLoader
 
 
-@dataclass
-class Clock:
-    """Running sums of one loader's iterators, as `TorchStats` has them."""
+class _Watched(_BaseDataLoaderIter):
+    """What the iterators without workers and with them share."""
 
-    batches: int = 0
-    stall_seconds: float = 0.0
-    first_batch_seconds: float = 0.0
-
-    def read(self) -> TorchStats:
-        return TorchStats(
-            batches=self.batches,
-            stall_seconds=self.stall_seconds,
-            first_batch_seconds=self.first_batch_seconds,
-        )
-
-
-class _Timed(_BaseDataLoaderIter):
-    """What both iterators share: the time of `next()`, and of `iter()` for a first batch."""
+    _began: float | None  # when `iter()` was called; None behind the first batch
 
     def __init__(self, loader: TorchLoader) -> None:
         self._clock = loader._clock
-        self._began: float | None = perf_counter()
-        super().__init__(loader)
+        self._is_map = not isinstance(loader.dataset, data.IterableDataset)
+        self._prepare(loader)
+        with self._seeds_replayed():
+            super().__init__(loader)
         # Profilers look for torch's names.
         torchs = type(self).__mro__[2].__name__
         self._profile_name = f"enumerate(DataLoader)#{torchs}.__next__"
+        self._go_on(loader)
 
     def _reset(self, loader: TorchLoader, first_iter: bool = False) -> None:
-        if not first_iter:
-            self._began = perf_counter()
-        super()._reset(loader, first_iter)
+        if first_iter:  # in the middle of __init__
+            super()._reset(loader, first_iter)
+            return
+        self._prepare(loader)
+        with self._seeds_replayed():
+            super()._reset(loader, first_iter)
+        self._go_on(loader)
 
     def __next__(self) -> Any:
         entered = perf_counter()
-        clock = self._clock
         try:
             batch = super().__next__()
-        except BaseException:
-            clock.stall_seconds += perf_counter() - entered
+        except BaseException as error:
+            self._clock.stall_seconds += perf_counter() - entered
+            if isinstance(error, StopIteration):
+                self._place.ended = True
+            elif isinstance(error, Exception):  # torch goes on behind it, and so does a state
+                self._account()
             raise
-        left = perf_counter()
+        clock = self._clock
         clock.batches += 1
+        self._account()
         if self._began is None:
-            clock.stall_seconds += left - entered
+            clock.stall_seconds += perf_counter() - entered
         else:
-            clock.first_batch_seconds += left - self._began
+            clock.first_batch_seconds += perf_counter() - self._began
             self._began = None
         return batch
 
+    def _account(self) -> None:
+        self._place.taken = self._taken
 
-class TimedSingle(_Timed, _SingleProcessDataLoaderIter):
-    """Without workers."""
+    # A pass begins
+
+    def _prepare(self, loader: TorchLoader) -> None:
+        self._began = perf_counter()
+        self._taken = 0
+        self._ordered = False
+        self._generators = generators_of(loader)
+        self._everything = draw_from_anywhere(loader)
+        samplers = samplers_of(loader)
+        self._resumed = resumed = loader._resumption_for(samplers)
+        self._order_from = None
+        self._place = TorchPlace()
+        if resumed is None:
+            self._place.before_iter = self._snapshot()
+        else:
+            self._order_from = resumed.before_order
+            self._place.before_iter = resumed.before_iter
+            resumed.before_iter.put_back(self._generators)
+            for name, sampler in samplers.items():
+                if "state" in resumed.samplers.get(name, ()) and is_stateful(sampler):
+                    sampler.load_state_dict(resumed.samplers[name]["state"])
+            own, dataset = self._own_state(loader), cast(Any, loader.dataset)
+            if "dataset" in own and is_stateful(dataset):
+                dataset.load_state_dict(own["dataset"])
+            if self._is_map:
+                self._place.base, self._place.base_early = resumed.batches, resumed.early
+        self._place.samplers = take_states(samplers)
+
+    def _snapshot(self) -> RandomSnapshot:
+        return RandomSnapshot.take(self._generators, everything=self._everything)
+
+    def _own_state(self, loader: TorchLoader) -> dict[str, Any]:
+        """What the dataset or its iterator saved of itself: good where nothing is fetched ahead."""
+        if self._resumed is None or self._resumed.dataset is None or loader.num_workers > 0:
+            return {}
+        return self._resumed.dataset
+
+    @contextlib.contextmanager
+    def _seeds_replayed(self) -> Iterator[None]:
+        resumed = self._resumed
+        if resumed is None or (resumed.before_order is None and resumed.before_iter.is_now()):
+            yield
+            return
+        with resumed.before_iter.replayed(self._generators):
+            yield
+            if not self._ordered and self._order_from is None:
+                self._order_from = self._snapshot()
+
+    def _go_on(self, loader: TorchLoader) -> None:
+        """To the place of a state, where indices do not lead there; then the pass is the newest."""
+        resumed, own = self._resumed, self._own_state(loader)
+        if loader.num_workers == 0:
+            fetcher: Any = self._dataset_fetcher  # type: ignore[attr-defined]
+            iterator: Any = getattr(fetcher, "dataset_iter", None)
+            if "iterator" in own and is_stateful(iterator):
+                iterator.load_state_dict(own["iterator"])
+            self._place.source = dataset_with_state(loader.dataset, iterator)
+        if resumed is not None and not self._is_map:
+            if own:
+                self._place.base = resumed.batches
+            else:
+                self._discard(resumed)
+        loader._place = self._place
+        loader._resumption = None
+
+    def _discard(self, resumed: Resumption) -> None:
+        """Draws batches of an iterable dataset again, for nothing: it has no other way to skip."""
+        numbers = resumed.num_workers, self._num_workers
+        if numbers[0] != numbers[1] and max(numbers) > 1:
+            warnings.warn(
+                f"the state counts batches of {numbers[0]} workers, and the loader has "
+                f"{numbers[1]}: where workers share an iterable dataset its batches come in "
+                f"another order, so that some may come twice and others not at all",
+                stacklevel=5,
+            )
+        with self._order_replayed():
+            while self._taken < resumed.batches:
+                before = self._taken
+                try:
+                    super().__next__()
+                except StopIteration:
+                    break
+                except Exception:  # one that came as a batch did the first time
+                    if self._taken == before:
+                        raise
+        self._account()
+
+    def _order_replayed(self) -> contextlib.AbstractContextManager[None]:
+        source = self._order_from
+        return contextlib.nullcontext() if source is None else source.replayed(self._generators)
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter) if self._ordered else self._first_index()
+
+    def _first_index(self) -> Any:
+        """The first index of this pass; the order is drawn with it."""
+        self._ordered = True
+        with self._order_replayed():
+            self._place.before_order = self._order_from or self._snapshot()
+            index = next(self._sampler_iter)
+            if not self._is_map:
+                return index
+            self._place.first_batch = checksum(index)
+            return index if self._resumed is None else self._behind(index, self._resumed)
+
+    def _behind(self, index: Any, resumed: Resumption) -> Any:
+        """The index that a state stands at; `index` is the first."""
+        if resumed.first_batch is not None and resumed.first_batch != self._place.first_batch:
+            warnings.warn(
+                "the sampler draws another order than the state's: some samples may come twice and "
+                "others not at all. A sampler is understood by its generator=, its "
+                "state_dict()/load_state_dict(), or its epoch and set_epoch()",
+                stacklevel=5,
+            )
+        for _ in range(resumed.batches):
+            index = next(self._sampler_iter)
+        if resumed.early:
+            behind = enumerate(self._sampler_iter, resumed.batches + 1)
+            self._sampler_iter = (later for number, later in behind if number not in resumed.early)
+        return index
 
 
-class TimedMulti(_Timed, _MultiProcessingDataLoaderIter):
-    """With worker processes."""
+class WatchedSingle(_Watched, _SingleProcessDataLoaderIter):
+    """Without workers: a batch is taken out with its index."""
+
+    def _next_index(self) -> Any:
+        index = super()._next_index()
+        self._taken += 1
+        return index
+
+
+class WatchedMulti(_Watched, _MultiProcessingDataLoaderIter):
+    """With worker processes: a batch is taken out when it, or its exception, is unpacked."""
+
+    _early: tuple[int, ...] = ()
+
+    def _process_data(self, *arguments: Any) -> Any:
+        if self._in_order or not self._is_map:
+            self._taken += 1
+        else:
+            waiting = self._task_info
+            self._taken = min(waiting, default=self._send_idx)
+            behind = range(self._taken, self._send_idx)
+            self._early = tuple(number for number in behind if number not in waiting)
+        return super()._process_data(*arguments)  # type: ignore[no-untyped-call]
+
+    def _account(self) -> None:
+        self._place.taken, self._place.early = self._taken, self._early

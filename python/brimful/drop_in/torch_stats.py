@@ -43,3 +43,16 @@ class TorchStats:
             f"{counted(self.batches, 'batch', 'batches')}, stall {self.stall_seconds:.2f} s, "
             f"first batch {self.first_batch_seconds:.2f} s"
         )
+
+
+@dataclass
+class Clock:
+    """Running sums of one loader's passes, as `TorchStats` has them."""
+
+    batches: int = 0
+    stall_seconds: float = 0.0
+    first_batch_seconds: float = 0.0
+
+    def read(self) -> TorchStats:
+        """The sums now."""
+        return TorchStats(**vars(self))
