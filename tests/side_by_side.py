@@ -15,8 +15,8 @@ WORKERS = (0, 1, 2)
 
 
 def same(program):
-    """Runs `program(DataLoader)` with both classes under the same seeds. What it returned or raised,
-    the warnings it gave, and where it left the global generators, must be equal.
+    """Runs `program(DataLoader)` with both classes under the same seeds. What it returned or
+    raised, the warnings it gave, and where it left the global generators, must be equal.
 
     Returns what it returned, or the exception.
     """
@@ -53,7 +53,7 @@ def _message(error):
 
 
 def plain(value):
-    """Tensors and arrays as kind, dtype and list, all the way down; kinds of containers are kept."""
+    """Tensors and arrays as kind, dtype and list, all the way down, in containers of their kind."""
     if isinstance(value, torch.Tensor):
         return "tensor", str(value.dtype), value.is_pinned(), value.tolist()
     if isinstance(value, np.ndarray):

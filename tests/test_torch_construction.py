@@ -6,12 +6,12 @@ import multiprocessing
 import numpy as np
 import pytest
 import torch
-from side_by_side import same
 from torch.utils import data
 
 import brimful as bf
 from brimful.drop_in.torch_arguments import TORCH_NAMES
 from brimful.drop_in.torch_loader import TorchLoader
+from side_by_side import same
 
 NUMBERS = list(range(10))
 ATTRIBUTES = (

@@ -9,10 +9,10 @@ import time
 import numpy as np
 import pytest
 import torch
-from side_by_side import WORKERS, plain, same
 from torch.utils import data
 
 import brimful as bf
+from side_by_side import WORKERS, plain, same
 
 NUMBERS = list(range(10))
 
