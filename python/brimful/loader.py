@@ -19,6 +19,7 @@ from brimful.config import LoaderConfig, whole_number
 from brimful.device_loader import DeviceBlocks, DeviceFeed
 from brimful.drop_in.attributes import TorchAttributes
 from brimful.drop_in.choice import torch_loader_or_path
+from brimful.drop_in.collate import check_collating
 from brimful.drop_in.explain import Explanation, explanation
 from brimful.drop_in.ingest import corpus_of
 from brimful.drop_in.path import Path
@@ -131,6 +132,8 @@ class DataLoader(TorchAttributes):
         settings, rank, world_size = resolve(self._torch, settings, rank, world_size)
         share = share_of_process(rank, world_size, mesh, settings)
         self.config = LoaderConfig(**settings | share)
+        if collate_fn is not None:
+            check_collating(self.config)
         self.corpus, self._items = corpus_of(dataset, self.config.ingest)
         self._sampler_epoch = SamplerEpoch(sampler, len(self.corpus))
 

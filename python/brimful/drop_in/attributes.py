@@ -17,7 +17,7 @@ from brimful.arguments import TorchArguments, check_collate_fn, checked_context,
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceFeed
-from brimful.drop_in.collate import Collator, check_collating, has_loss_masks
+from brimful.drop_in.collate import Collator, has_loss_masks
 from brimful.drop_in.ingest import form_of_items
 from brimful.drop_in.items import ItemForm
 from brimful.drop_in.samplers import SamplerEpoch
@@ -60,7 +60,8 @@ class TorchAttributes:
     _sampler_epoch: SamplerEpoch
     _feed: DeviceFeed | None
     _items: ItemForm | None
-    _pin: bool
+    _pins: bool  # whatever it delivers
+    _pin: bool  # batches of its own
     _prefetch: _core.PrefetchConfig
     _collate: Collator | None
 
@@ -172,21 +173,21 @@ class TorchAttributes:
     def _reconfigure(self, **changes: Any) -> None:
         """Other settings of threads and memory, from the next iteration on."""
         self.config = dataclasses.replace(self.config, **changes)
-        self._prepare()
+        self._prepare(look_for_pinned="pin_memory" in changes)
 
-    def _prepare(self) -> None:
+    def _prepare(self, *, look_for_pinned: bool = True) -> None:
         """What follows from these settings: the next iteration's memory and collate function."""
         config = self.config
-        pin = self._feed is None and config.pin_memory and can_pin()
+        if look_for_pinned:  # which may warn
+            self._pins = self._feed is None and config.pin_memory and can_pin()
         function = self._torch.collate_fn
-        self._pin = pin and function is None
+        self._pin = self._pins and function is None
         self._prefetch = native.make_prefetch(config, supplied=self._pin)
         self._collate = None
         if function is not None:
-            check_collating(config)
-            masked = has_loss_masks(self.corpus)
             if self._items is None:
+                masked = has_loss_masks(self.corpus)
                 self._items = form_of_items(self.dataset, masked=masked)
             self._collate = Collator(
-                function, self._items, self.corpus, pad_token_id=config.pad_token_id, pin=pin
+                function, self._items, self.corpus, pad_token_id=config.pad_token_id, pin=self._pins
             )

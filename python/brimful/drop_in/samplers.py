@@ -97,7 +97,7 @@ class SamplerEpoch:
 
     def __init__(self, sampler: Any, documents: int) -> None:
         self._sampler = sampler
-        self._seen = getattr(sampler, "epoch", None)
+        self._seen = 0  # what it is where nobody has set one
         if sampler is None:
             return
         source = sampler.dataset if hasattr(sampler, "dataset") else sampler.data_source
@@ -109,7 +109,7 @@ class SamplerEpoch:
 
     def changed(self) -> int | None:
         """The epoch that was set since the last call; None where nobody set another one."""
-        epoch: int | None = getattr(self._sampler, "epoch", None)
+        epoch: int = getattr(self._sampler, "epoch", 0)
         if epoch == self._seen:
             return None
         self._seen = epoch

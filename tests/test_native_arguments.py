@@ -1,0 +1,224 @@
+"""torch's arguments and attributes on the native path, against torch's own loader."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+import torch
+from torch.utils import data
+
+import brimful as bf
+
+DATASET = [np.arange(i, i + 4) for i in range(10)]
+
+
+def native(*args, **arguments):
+    return bf.DataLoader(DATASET, *args, seq_len=4, **arguments)
+
+
+def torchs(*args, **arguments):
+    return data.DataLoader(DATASET, *args, **arguments)
+
+
+SAMPLER = data.SequentialSampler(DATASET)
+BATCHES = data.BatchSampler(SAMPLER, 2, False)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_workers": -1},
+        {"timeout": -1},
+        {"timeout": -0.5},
+        {"num_workers": 0, "prefetch_factor": 2},
+        {"num_workers": 0, "prefetch_factor": 0},
+        {"num_workers": 2, "prefetch_factor": -1},
+        {"num_workers": 0, "persistent_workers": True},
+        {"batch_size": 0},
+        {"batch_size": -1},
+        {"batch_size": True},
+        {"batch_size": 2.0},
+        {"batch_size": None, "drop_last": True},
+        {"sampler": SAMPLER, "shuffle": True},
+        {"batch_sampler": BATCHES, "batch_size": 2},
+        {"batch_sampler": BATCHES, "shuffle": True},
+        {"batch_sampler": BATCHES, "sampler": SAMPLER},
+        {"batch_sampler": BATCHES, "drop_last": True},
+        {"num_workers": 2, "multiprocessing_context": "thread"},
+        {"num_workers": 2, "multiprocessing_context": ""},
+        {"num_workers": 0, "multiprocessing_context": "fork"},
+        {"num_workers": 0, "multiprocessing_context": 3},
+        {"num_workers": 2, "multiprocessing_context": 3},
+        {"num_workers": 2, "multiprocessing_context": multiprocessing},
+    ],
+    ids=str,
+)
+def test_what_torch_refuses_is_refused_with_the_same_kind_of_exception(arguments):
+    with pytest.raises((ValueError, TypeError)) as theirs:
+        torchs(**arguments)
+    with pytest.raises((ValueError, TypeError)) as ours:
+        native(**arguments)
+    assert isinstance(ours.value, theirs.type)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"worker_init_fn": print, "num_workers": 2},
+        {"multiprocessing_context": "spawn", "num_workers": 2},
+        {"multiprocessing_context": multiprocessing.get_context("fork"), "num_workers": 1},
+        {"multiprocessing_context": torch.multiprocessing.get_context("spawn"), "num_workers": 1},
+        {"persistent_workers": True, "num_workers": 2, "prefetch_factor": 4},
+        {"pin_memory_device": "cuda"},
+        {"in_order": False, "num_workers": 2},
+        {"shuffle": None, "sampler": None, "batch_sampler": None, "collate_fn": None},
+        {"shuffle": False, "sampler": SAMPLER},
+        {"generator": torch.Generator()},
+        {"timeout": 30.0, "num_workers": 2},
+    ],
+    ids=str,
+)
+def test_what_torch_takes_changes_no_batch(arguments):
+    torchs(**arguments)
+    loader = native(2, **arguments)
+    plain = native(2)
+    for ours, theirs in zip(loader, plain, strict=True):
+        assert torch.equal(ours["input_ids"], theirs["input_ids"])
+    told = loader.explain().arguments
+    assert all(told[name] for name in arguments)
+
+
+def test_the_first_arguments_have_torchs_places():
+    loader = bf.DataLoader(
+        DATASET, 2, False, None, None, 1, list, False, True, 5, print, "spawn",
+        torch.Generator().manual_seed(3), seq_len=4,
+    )  # fmt: skip
+    assert (loader.batch_size, loader.num_workers, loader.timeout) == (2, 1, 5)
+    assert (loader.collate_fn, loader.worker_init_fn, loader.drop_last) == (list, print, True)
+    assert loader.config.seed == 3
+
+
+def attributes(loader):
+    """Those of plain values."""
+    names = (
+        "batch_size drop_last num_workers pin_memory timeout worker_init_fn prefetch_factor "
+        "persistent_workers in_order pin_memory_device dataset collate_fn generator "
+        "multiprocessing_context"
+    )
+    return {name: getattr(loader, name) for name in names.split()}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"num_workers": 0},
+        {"num_workers": 2},
+        {"batch_size": 3, "drop_last": True, "num_workers": 1, "prefetch_factor": 5},
+        {"num_workers": 2, "persistent_workers": True, "timeout": 9, "in_order": False},
+        {"num_workers": 2, "worker_init_fn": print, "multiprocessing_context": "spawn"},
+        {"num_workers": 0, "generator": torch.Generator(), "pin_memory_device": "cuda"},
+    ],
+    ids=str,
+)
+def test_attributes_read_as_those_of_torchs_loader(arguments):
+    ours = attributes(native(collate_fn=list, **arguments))
+    theirs = attributes(torchs(collate_fn=list, **arguments))
+    contexts = ours.pop("multiprocessing_context"), theirs.pop("multiprocessing_context")
+    assert type(contexts[0]) is type(contexts[1])
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("arguments", [{}, {"shuffle": True}, {"sampler": SAMPLER}], ids=str)
+def test_samplers_are_those_of_torchs_loader_over_the_documents(arguments):
+    ours, theirs = native(3, drop_last=True, **arguments), torchs(3, drop_last=True, **arguments)
+    assert type(ours.sampler) is type(theirs.sampler)
+    assert len(ours.sampler) == len(theirs.sampler)
+    assert type(ours.batch_sampler) is type(theirs.batch_sampler)
+    assert len(ours.batch_sampler) == len(theirs.batch_sampler)
+    assert (ours.batch_sampler.batch_size, ours.batch_sampler.drop_last) == (3, True)
+    if "sampler" in arguments:
+        assert ours.sampler is SAMPLER
+
+
+def test_an_empty_dataset_has_a_sampler_too():
+    loader = bf.DataLoader([], shuffle=True, seq_len=4)
+    assert list(loader.sampler) == list(loader) == []
+
+
+FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")
+
+
+@pytest.mark.parametrize("name", FIXED)
+def test_what_torch_lets_nobody_set_is_a_value_error(name):
+    for loader in (native(), torchs()):
+        with pytest.raises(ValueError, match=name):
+            setattr(loader, name, getattr(loader, name))
+
+
+def test_the_generator_cannot_be_changed_once_its_seed_was_taken():
+    with pytest.raises(ValueError, match="generator cannot be set"):
+        native().generator = torch.Generator()
+
+
+def test_attributes_that_can_be_set_take_effect_with_the_next_iteration():
+    loader = native(2, collate_fn=len)
+    running = iter(loader)
+    assert next(running) == 2
+    loader.collate_fn = list
+    assert next(running) == 2
+    assert len(next(iter(loader))) == 2
+    loader.num_workers = 5
+    loader.prefetch_factor = 3
+    assert (loader.config.num_workers, loader.config.depth, loader.prefetch_factor) == (5, 15, 3)
+    loader.num_workers = 0
+    assert loader.prefetch_factor is None
+    assert sum(map(len, loader)) == 10
+    loader.timeout = 7
+    assert loader.config.timeout == loader.timeout == 7
+    loader.worker_init_fn = print
+    loader.in_order = False
+    loader.pin_memory_device = "cuda"
+    assert (loader.worker_init_fn, loader.in_order) == (print, False)
+    with pytest.warns(UserWarning, match="torch has no accelerator"):
+        loader.pin_memory = True
+    assert loader.pin_memory
+    loader.num_workers = 1
+    loader.multiprocessing_context = "fork"
+    assert loader.multiprocessing_context is multiprocessing.get_context("fork")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"),
+    [
+        ("num_workers", -1, ValueError),
+        ("num_workers", "two", ValueError),
+        ("timeout", -1, ValueError),
+        ("prefetch_factor", 0, ValueError),
+        ("pin_memory", "yes", ValueError),
+        ("collate_fn", 5, TypeError),
+        ("collate_fn", None, TypeError),
+        ("multiprocessing_context", "thread", ValueError),
+        ("multiprocessing_context", 5, TypeError),
+    ],
+)
+def test_a_bad_value_is_refused_when_it_is_set_and_changes_nothing(name, value, kind):
+    loader = native(2, collate_fn=len)
+    before = getattr(loader, name)
+    with pytest.raises(kind):
+        setattr(loader, name, value)
+    assert getattr(loader, name) == before
+    assert sum(loader) == 10
+
+
+def test_a_collate_function_cannot_be_given_to_a_loader_of_columns():
+    with pytest.raises(ValueError, match="make another loader"):
+        native().collate_fn = list
+
+
+def test_each_argument_of_torch_is_explained():
+    told = native().explain().arguments
+    assert "DistributedSampler" in told["sampler"]
+    assert "threads run no Python" in told["worker_init_fn"]
+    assert not any("refused" in told[name] for name in told.keys() - {
+        "sampler", "batch_sampler", "batch_size",
+    })  # fmt: skip
