@@ -15,12 +15,13 @@ from brimful._core import FormatError, PlanError
 from brimful.corpus import Corpus
 from brimful.drop_in.items import ItemForm, own_form
 from brimful.drop_in.temporary import TemporaryFolder
-from brimful.memory import DOCUMENT_KEYS, document_of, token_array
+from brimful.memory import DOCUMENT_KEYS, Document, document_of, token_array
 from brimful.opening import open
 from brimful.shards import ShardWriter
+from brimful.tokens import first_outside
 
 _AT_ONCE = 256  # items asked for together, where a dataset has `__getitems__`
-_DTYPE = "int32"  # of the temporary shards: any vocabulary fits
+_DTYPE = np.dtype(np.int32)  # of the temporary shards: any vocabulary fits
 
 
 def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None]:
@@ -108,14 +109,13 @@ def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
     form: ItemForm | None = None
     others: dict[str, None] = {}  # in the order in which they were met
     with ShardWriter(shards, dtype=_DTYPE) as writer:
-        for index, item in _items(dataset):
-            where = f"item {index} of the {_kind(dataset)}"
-            tokens, mask = _document(item, where, others)
-            form = form or ItemForm(item)
-            try:
-                writer.add(tokens, mask)
-            except FormatError as error:
-                raise FormatError(f"{where}: {error}") from None
+        for first, items in _items(dataset):
+            documents = [
+                _document(item, f"item {first + i} of the {_kind(dataset)}", others)
+                for i, item in enumerate(items)
+            ]
+            form = form or ItemForm(items[0])
+            writer.add_batch(*_end_to_end(documents))
     if others:
         warnings.warn(
             f"items of the {_kind(dataset)} hold more than token data, which is left out: "
@@ -125,23 +125,22 @@ def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
     return form
 
 
-def _items(dataset: Any) -> Iterator[tuple[int, Any]]:
-    """Items with their numbers, asked for as torch's loader does."""
+def _items(dataset: Any) -> Iterator[tuple[int, list[Any]]]:
+    """Neighbouring items with the number of the first, asked for as torch's loader does."""
     together = getattr(dataset, "__getitems__", None)
     size = len(dataset)
     for first in range(0, size, _AT_ONCE):
-        numbers = range(first, min(first + _AT_ONCE, size))
-        if together:
-            items = list(_asked(together, list(numbers), f"items {first} to {numbers[-1]}"))
-            if len(items) != len(numbers):
-                raise FormatError(
-                    f"__getitems__ of the {_kind(dataset)} gave {len(items)} items for the "
-                    f"{len(numbers)} from {first} to {numbers[-1]}"
-                )
-            yield from zip(numbers, items, strict=True)
-        else:
-            for number in numbers:
-                yield number, _asked(dataset.__getitem__, number, f"item {number}")
+        numbers = list(range(first, min(first + _AT_ONCE, size)))
+        if not together:
+            yield first, [_asked(dataset.__getitem__, i, f"item {i}") for i in numbers]
+            continue
+        items = list(_asked(together, numbers, f"items {first} to {numbers[-1]}"))
+        if len(items) != len(numbers):
+            raise FormatError(
+                f"__getitems__ of the {_kind(dataset)} gave {len(items)} items for the "
+                f"{len(numbers)} from {first} to {numbers[-1]}"
+            )
+        yield first, items
 
 
 def _asked(get: Callable[[Any], Any], what: Any, name: str) -> Any:
@@ -153,18 +152,42 @@ def _asked(get: Callable[[Any], Any], what: Any, name: str) -> Any:
         raise
 
 
-def _document(item: Any, where: str, others: dict[str, None]) -> tuple[Any, Any]:
-    """Tokens and loss mask of an item; names of what else it holds go to `others`."""
+def _document(item: Any, where: str, others: dict[str, None]) -> Document:
+    """The document in an item; names of what else it holds go to `others`."""
     if isinstance(item, Mapping):
         others |= dict.fromkeys(str(key) for key in item if key not in DOCUMENT_KEYS)
         document = document_of(item, None, where, other_keys=True)
-        return document.tokens, document.mask
-    if isinstance(item, str | bytes) or not hasattr(item, "__len__"):
+    elif isinstance(item, str | bytes) or not hasattr(item, "__len__"):
         raise FormatError(f"{where}: found a {_kind(item)}; {_WANTED}")
-    try:
-        return token_array(item, None, where), None
-    except FormatError as error:
-        raise FormatError(f"{error}; found a {_kind(item)}; {_WANTED}") from None
+    else:
+        try:
+            document = Document(token_array(item, None, where), None)
+        except FormatError as error:
+            raise FormatError(f"{error}; found a {_kind(item)}; {_WANTED}") from None
+    tokens = document.tokens
+    if tokens.dtype.itemsize >= _DTYPE.itemsize and tokens.dtype != _DTYPE:
+        limits = np.iinfo(_DTYPE)
+        position = first_outside(tokens, limits.min, limits.max)
+        if position is not None:
+            raise FormatError(
+                f"{where}: token {position} is {tokens[position]}; no vocabulary is that large "
+                f"(ids that ingest takes are of {_DTYPE})"
+            )
+    return document
+
+
+def _end_to_end(documents: list[Document]) -> tuple[Any, list[int], Any]:
+    """Tokens, lengths and loss mask of documents; a mask of None where none of them has one."""
+    lengths = [document.tokens.size for document in documents]
+    masks = None
+    if any(document.mask is not None for document in documents):
+        masks = np.concatenate(
+            [
+                np.ones(size, np.uint8) if document.mask is None else document.mask
+                for document, size in zip(documents, lengths, strict=True)
+            ]
+        )
+    return np.concatenate([document.tokens for document in documents]), lengths, masks
 
 
 _WANTED = "expected token ids, [n], or a dict with input_ids"
