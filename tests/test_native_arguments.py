@@ -20,6 +20,15 @@ def torchs(*args, **arguments):
     return data.DataLoader(DATASET, *args, **arguments)
 
 
+def written(arguments):
+    """For names of tests, the same in every process."""
+    plain = bool | int | float | str
+    return ", ".join(
+        f"{name}={value if isinstance(value, plain) else type(value).__name__}"
+        for name, value in arguments.items()
+    )
+
+
 SAMPLER = data.SequentialSampler(DATASET)
 BATCHES = data.BatchSampler(SAMPLER, 2, False)
 
@@ -51,7 +60,7 @@ BATCHES = data.BatchSampler(SAMPLER, 2, False)
         {"num_workers": 2, "multiprocessing_context": 3},
         {"num_workers": 2, "multiprocessing_context": multiprocessing},
     ],
-    ids=str,
+    ids=written,
 )
 def test_what_torch_refuses_is_refused_with_the_same_kind_of_exception(arguments):
     with pytest.raises((ValueError, TypeError)) as theirs:
@@ -76,7 +85,7 @@ def test_what_torch_refuses_is_refused_with_the_same_kind_of_exception(arguments
         {"generator": torch.Generator()},
         {"timeout": 30.0, "num_workers": 2},
     ],
-    ids=str,
+    ids=written,
 )
 def test_what_torch_takes_changes_no_batch(arguments):
     torchs(**arguments)
@@ -118,7 +127,7 @@ def attributes(loader):
         {"num_workers": 2, "worker_init_fn": print, "multiprocessing_context": "spawn"},
         {"num_workers": 0, "generator": torch.Generator(), "pin_memory_device": "cuda"},
     ],
-    ids=str,
+    ids=written,
 )
 def test_attributes_read_as_those_of_torchs_loader(arguments):
     ours = attributes(native(collate_fn=list, **arguments))
@@ -128,7 +137,7 @@ def test_attributes_read_as_those_of_torchs_loader(arguments):
     assert ours == theirs
 
 
-@pytest.mark.parametrize("arguments", [{}, {"shuffle": True}, {"sampler": SAMPLER}], ids=str)
+@pytest.mark.parametrize("arguments", [{}, {"shuffle": True}, {"sampler": SAMPLER}], ids=written)
 def test_samplers_are_those_of_torchs_loader_over_the_documents(arguments):
     ours, theirs = native(3, drop_last=True, **arguments), torchs(3, drop_last=True, **arguments)
     assert type(ours.sampler) is type(theirs.sampler)
