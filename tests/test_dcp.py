@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from torch.distributed.checkpoint.stateful import Stateful
 
 import brimful as bf
 from resuming import make, saved
+from titan import Checkpointer, PerRank, TrainState
 from truth import corpus_of, mixed, pieces
 
 pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
@@ -183,53 +183,6 @@ def test_a_checkpoint_in_the_background_is_of_the_moment_it_was_asked_for(tmp_pa
         assert [pieces(batch) for batch in fresh] == rest
     finally:
         torch.distributed.destroy_process_group()
-
-
-# The forms in which torchtitan keeps states: its checkpointer holds a dict of Stateful objects, and
-# its own loader writes the state of each data-parallel rank under a key of its own.
-
-
-@dataclasses.dataclass
-class TrainState:
-    step: int = 0
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"step": torch.tensor(self.step, dtype=torch.int32)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        self.step = int(state["step"])
-
-
-@dataclasses.dataclass
-class PerRank:
-    """A loader's state under a key of its data-parallel rank, with the number of ranks."""
-
-    loader: bf.DataLoader
-
-    def state_dict(self) -> dict[str, Any]:
-        config = self.loader.config
-        state = self.loader.state_dict()
-        return {f"dp_rank_{config.rank}": state, "world_size": config.world_size}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        config = self.loader.config
-        assert state["world_size"] == config.world_size
-        self.loader.load_state_dict(state[f"dp_rank_{config.rank}"])
-
-
-class Checkpointer:
-    """Saves and loads a dict of states by the numbers of steps, the newest first."""
-
-    def __init__(self, folder: Path, states: dict[str, Any]) -> None:
-        self._folder, self._states = folder, states
-
-    def save(self, step: int) -> None:
-        dcp.save(self._states, checkpoint_id=self._folder / f"step-{step}")
-
-    def load(self) -> int:
-        step = max(int(path.name.removeprefix("step-")) for path in self._folder.iterdir())
-        dcp.load(self._states, checkpoint_id=self._folder / f"step-{step}")
-        return step
 
 
 @pytest.mark.parametrize("wrap", [lambda loader: loader, PerRank], ids=["itself", "per rank"])
