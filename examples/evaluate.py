@@ -63,7 +63,8 @@ def evaluate(model: nn.Module, loader: bf.DataLoader) -> Evaluation:
             ignore_index=-100,
             reduction="sum",
         )
-        sums += torch.tensor([loss.item(), batch.num_items, batch.num_tokens == 0])
+        found = [loss.item(), batch.num_items, batch.num_tokens == 0]
+        sums += torch.tensor(found, dtype=torch.float64)
     if dist.is_initialized():
         dist.all_reduce(sums)
     return Evaluation(sums[0].item(), int(sums[1]), int(sums[2]))

@@ -8,7 +8,9 @@ checkpoint, and the losses are those of a run that nobody stopped. A job of your
     torchrun --nproc-per-node 2 --max-restarts 3 examples/torchrun_elastic.py --folder checkpoints
 
 as often as need be and with any number of ranks that divides the global batch. The loader is one
-entry of the checkpoint: its state is the same on all ranks and speaks of the whole run.
+entry of the checkpoint: its state is the same on all ranks and speaks of the whole run. (Restarts
+within one torchrun, with gloo in torch 2.13: set TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1, or a new
+process may look for those that are gone.)
 """
 
 from __future__ import annotations
