@@ -15,6 +15,7 @@ void bind_plan(pybind11::module_& m);
 void bind_steps(pybind11::module_& m);
 void bind_optimal(pybind11::module_& m);
 void bind_loader(pybind11::module_& m);
+void bind_megatron(pybind11::module_& m);
 void bind_mix(pybind11::module_& m);
 void bind_device(pybind11::module_& m);
 void bind_kernels(pybind11::module_& m);

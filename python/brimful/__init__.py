@@ -19,6 +19,13 @@ from brimful.corpus import Corpus
 from brimful.distribution import Distribution
 from brimful.flatten import flatten
 from brimful.loader import DataLoader
+from brimful.megatron_blend import (
+    MegatronBlend,
+    MegatronBlendSizes,
+    megatron_blend,
+    megatron_blend_sizes,
+)
+from brimful.megatron_order import MegatronIndices, megatron_order, megatron_split
 from brimful.mixing import mix
 from brimful.opening import open
 from brimful.pack_plan import PackPlan
@@ -48,6 +55,9 @@ __all__ = [
     "FormatError",
     "LoaderConfig",
     "LoaderTimeout",
+    "MegatronBlend",
+    "MegatronBlendSizes",
+    "MegatronIndices",
     "PackPlan",
     "PlanError",
     "ReadError",
@@ -65,6 +75,10 @@ __all__ = [
     "device",
     "flatten",
     "masks",
+    "megatron_blend",
+    "megatron_blend_sizes",
+    "megatron_order",
+    "megatron_split",
     "mix",
     "open",
     "pack",

@@ -58,6 +58,8 @@ __all__: list[str] = [
     "TokenStore",
     "Transfer",
     "arrow_store",
+    "blend",
+    "blend_exactly",
     "block_mask_arrays",
     "check_cu_seqlens",
     "check_cursor",
@@ -66,6 +68,7 @@ __all__: list[str] = [
     "check_segments",
     "count_batches",
     "count_blocks",
+    "count_samples",
     "count_tokens",
     "cuda",
     "cuda_calls",
@@ -95,6 +98,7 @@ __all__: list[str] = [
     "read_loss_mask",
     "read_structure",
     "read_tokens",
+    "sample_index",
     "scatter_tokens",
     "settled",
     "unit_histogram",
@@ -871,6 +875,12 @@ def arrow_store(
     offsets: numpy.ndarray,
     loss_mask: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8] | None = None,
 ) -> TokenStore: ...
+def blend(
+    weights: numpy.typing.NDArray[numpy.float64], samples: typing.SupportsInt | typing.SupportsIndex
+) -> tuple[numpy.typing.NDArray[numpy.int16], numpy.typing.NDArray[numpy.int64]]: ...
+def blend_exactly(
+    sizes: numpy.typing.NDArray[numpy.int64], samples: typing.SupportsInt | typing.SupportsIndex
+) -> tuple[numpy.typing.NDArray[numpy.int16], numpy.typing.NDArray[numpy.int64]]: ...
 def block_mask_arrays(
     cu_seqlens: numpy.typing.NDArray[numpy.int32],
     rows: typing.SupportsInt | typing.SupportsIndex,
@@ -901,6 +911,12 @@ def count_batches(
 def count_blocks(
     slots: typing.SupportsInt | typing.SupportsIndex,
     size: typing.SupportsInt | typing.SupportsIndex,
+) -> int: ...
+def count_samples(
+    tokens: typing.SupportsInt | typing.SupportsIndex,
+    seq_len: typing.SupportsInt | typing.SupportsIndex,
+    extra_token: bool,
+    drop_partial: bool,
 ) -> int: ...
 def count_tokens(
     lengths: numpy.typing.NDArray[numpy.int64],
@@ -1062,6 +1078,24 @@ def read_tokens(
     store: TokenStore,
     begin: typing.SupportsInt | typing.SupportsIndex,
     count: typing.SupportsInt | typing.SupportsIndex,
+) -> numpy.ndarray: ...
+@typing.overload
+def sample_index(
+    lengths: numpy.typing.NDArray[numpy.int32],
+    order: numpy.typing.NDArray[numpy.int32],
+    count: typing.SupportsInt | typing.SupportsIndex,
+    seq_len: typing.SupportsInt | typing.SupportsIndex,
+    extra_token: bool,
+    wide: bool,
+) -> numpy.ndarray: ...
+@typing.overload
+def sample_index(
+    lengths: numpy.typing.NDArray[numpy.int64],
+    order: numpy.typing.NDArray[numpy.int32],
+    count: typing.SupportsInt | typing.SupportsIndex,
+    seq_len: typing.SupportsInt | typing.SupportsIndex,
+    extra_token: bool,
+    wide: bool,
 ) -> numpy.ndarray: ...
 def scatter_tokens(
     where: TokenRuns,
