@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
-#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/cpu.hpp"
@@ -16,100 +17,106 @@ namespace brimful {
 namespace {
 
 constexpr std::size_t kMostSets = 32766;  // they are numbered in 16 bits
-constexpr std::size_t kLanes = 8;
+constexpr std::size_t kFew = 8;           // sets that are looked at one by one
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// How far sets are behind their shares. A multiple of kLanes; those that fill it up, and those that
-// have no samples left, are never behind.
-struct Sets {
-  std::vector<double> shares;
-  std::vector<double> taken;  // samples so far
-  std::vector<double> limits;
-  std::vector<std::int16_t> ids;
-
-  std::size_t size() const { return shares.size(); }
-  void clear() {
-    for (auto* column : {&shares, &taken, &limits}) column->clear();
-    ids.clear();
-  }
-  void add(double share, double taken_so_far, double limit, std::int16_t id) {
-    shares.push_back(share);
-    taken.push_back(taken_so_far);
-    limits.push_back(limit);
-    ids.push_back(id);
-  }
-  void fill_up() {
-    while (size() % kLanes != 0) add(0, kInfinity, kInfinity, -1);
-  }
+struct Indices {
+  std::span<std::int16_t> sets;
+  std::span<std::int64_t> numbers;
 };
 
-struct Stretch {
-  std::size_t samples = 0;   // dealt
-  double least = kInfinity;  // that a set that got one of them was behind
-};
-
-// Deals samples first .. end to these sets; stops before one that would go to a set less than
-// `floor` behind.
-BRIMFUL_HOT Stretch deal(Sets& sets, std::size_t first, std::size_t end, double floor,
-                         std::int16_t* ids, std::int64_t* numbers) {
-  std::vector<double> behind(sets.size());
-  const std::size_t n = sets.size();
-  const double* const shares = sets.shares.data();
-  double* const taken = sets.taken.data();
-  Stretch stretch;
-  for (std::size_t i = first; i < end; ++i) {
-    const double samples = std::max(static_cast<double>(i), 1.0);
-    double lanes[kLanes];
-    std::fill_n(lanes, kLanes, -kInfinity);
-    for (std::size_t s = 0; s < n; s += kLanes) {
-      for (std::size_t lane = 0; lane < kLanes; ++lane) {
-        const double share = shares[s + lane] * samples;
-        const double by = share - taken[s + lane];
-        behind[s + lane] = by;
-        lanes[lane] = by > lanes[lane] ? by : lanes[lane];
-      }
-    }
-    double most = lanes[0];
-    for (const double lane : lanes) most = lane > most ? lane : most;
-    if (most < floor) break;
-    std::size_t furthest = 0;
-    while (behind[furthest] != most) ++furthest;
-    ids[i] = sets.ids[furthest];
-    numbers[i] = static_cast<std::int64_t>(taken[furthest]);
-    taken[furthest] += 1;
-    if (taken[furthest] == sets.limits[furthest]) taken[furthest] = kInfinity;
-    stretch.least = std::min(stretch.least, most);
-    ++stretch.samples;
-  }
-  return stretch;
+// A set is behind by its share of the samples so far, less those it got. One that has given its
+// limit has infinitely many, and is never behind again.
+void give(std::size_t set, std::size_t sample, double limit, double& taken, const Indices& out) {
+  out.sets[sample] = static_cast<std::int16_t>(set);
+  out.numbers[sample] = static_cast<std::int64_t>(taken);
+  taken += 1;
+  if (taken == limit) taken = kInfinity;
 }
 
-// A stretch of samples looks only at sets that can be as far behind by its end as the furthest one
-// is all along. That they are the right ones is seen from what they were behind; else all are
-// looked at.
-void deal_all(std::span<const double> shares, std::span<const double> limits,
-              std::span<std::int16_t> ids, std::span<std::int64_t> numbers) {
-  const std::size_t n = shares.size();
-  const std::size_t stretch = n <= 2 * kLanes ? ids.size() : std::max<std::size_t>(16, n / 8);
-  std::vector<double> taken(n);
-  double floor = -kInfinity;
-  Sets sets;
-  for (std::size_t first = 0; first < ids.size();) {
-    const std::size_t end = std::min(ids.size(), first + stretch);
-    sets.clear();
-    for (std::size_t s = 0; s < n; ++s) {
-      if (shares[s] * static_cast<double>(end) - taken[s] < floor) continue;
-      sets.add(shares[s], taken[s], limits[s], static_cast<std::int16_t>(s));
+double samples_before(std::size_t sample) { return std::max(static_cast<double>(sample), 1.0); }
+
+template <std::size_t kSets>
+void deal_few(const double* given_shares, const double* limits, const Indices& out) {
+  double shares[kSets];
+  double taken[kSets] = {};
+  std::copy_n(given_shares, kSets, shares);
+  for (std::size_t i = 0; i < out.sets.size(); ++i) {
+    const double samples = samples_before(i);
+    double most = shares[0] * samples - taken[0];
+    std::size_t furthest = 0;
+#pragma GCC unroll 8
+    for (std::size_t s = 1; s < kSets; ++s) {
+      const double behind = shares[s] * samples - taken[s];
+      if (behind > most) {
+        most = behind;
+        furthest = s;
+      }
     }
-    sets.fill_up();
-    const Stretch dealt = deal(sets, first, end, floor, ids.data(), numbers.data());
-    for (std::size_t s = 0; s < sets.size() && sets.ids[s] >= 0; ++s) {
-      taken[static_cast<std::size_t>(sets.ids[s])] = sets.taken[s];
-    }
-    constexpr double kLeeway = 1.0 / 16;
-    floor = first + dealt.samples == end ? dealt.least - kLeeway : -kInfinity;
-    first += dealt.samples;
+    give(furthest, i, limits[furthest], taken[furthest], out);
   }
+}
+
+// deal_few() for a number of sets that is known only now.
+template <std::size_t kMost>
+void deal_few_of(const double* shares, const double* limits, std::size_t sets, const Indices& out) {
+  if (sets == kMost) return deal_few<kMost>(shares, limits, out);
+  if constexpr (kMost > 1) deal_few_of<kMost - 1>(shares, limits, sets, out);
+}
+
+// Eight sets at a time: the furthest of those in each lane, then of the lanes.
+constexpr std::size_t kLanes = 8;
+using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
+using Integers = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
+
+// `shares` and `limits` are a multiple of kLanes; those behind the last set are 0 and infinite.
+BRIMFUL_HOT void deal_many(const std::vector<double>& shares, const std::vector<double>& limits,
+                           std::size_t sets, const Indices& out) {
+  constexpr Integers kLaneNumbers = {0, 1, 2, 3, 4, 5, 6, 7};
+  const std::size_t n = shares.size();
+  std::vector<double> taken(n, kInfinity);
+  std::fill_n(taken.begin(), sets, 0.0);
+  for (std::size_t i = 0; i < out.sets.size(); ++i) {
+    const double samples = samples_before(i);
+    Doubles most = Doubles{} - kInfinity;
+    Integers at = {};
+    for (std::size_t s = 0; s < n; s += kLanes) {
+      Doubles share;
+      Doubles got;
+      std::memcpy(&share, shares.data() + s, sizeof share);
+      std::memcpy(&got, taken.data() + s, sizeof got);
+      const Doubles behind = share * samples - got;
+      const Integers further = behind > most;
+      most = further ? behind : most;
+      at = further ? Integers{} + static_cast<std::int64_t>(s) : at;
+    }
+    // The greatest of the lanes in all of them, and then the least set that is as far behind.
+    Doubles best = most;
+    Doubles other = __builtin_shufflevector(best, best, 4, 5, 6, 7, 0, 1, 2, 3);
+    best = other > best ? other : best;
+    other = __builtin_shufflevector(best, best, 2, 3, 0, 1, 6, 7, 4, 5);
+    best = other > best ? other : best;
+    other = __builtin_shufflevector(best, best, 1, 0, 3, 2, 5, 4, 7, 6);
+    best = other > best ? other : best;
+    Integers first = best == most ? at + kLaneNumbers : Integers{} + static_cast<std::int64_t>(n);
+    Integers rival = __builtin_shufflevector(first, first, 4, 5, 6, 7, 0, 1, 2, 3);
+    first = rival < first ? rival : first;
+    rival = __builtin_shufflevector(first, first, 2, 3, 0, 1, 6, 7, 4, 5);
+    first = rival < first ? rival : first;
+    rival = __builtin_shufflevector(first, first, 1, 0, 3, 2, 5, 4, 7, 6);
+    first = rival < first ? rival : first;
+    const auto furthest = static_cast<std::size_t>(first[0]);
+    give(furthest, i, limits[furthest], taken[furthest], out);
+  }
+}
+
+void deal(std::vector<double> shares, std::vector<double> limits, const Indices& out) {
+  const std::size_t sets = shares.size();
+  if (sets <= kFew) return deal_few_of<kFew>(shares.data(), limits.data(), sets, out);
+  const std::size_t whole = (sets + kLanes - 1) / kLanes * kLanes;
+  shares.resize(whole, 0.0);
+  limits.resize(whole, kInfinity);
+  deal_many(shares, limits, sets, out);
 }
 
 void check_count(std::size_t sets) {
@@ -129,7 +136,8 @@ void blend(std::span<const double> weights, std::span<std::int16_t> sets,
                       "; weights are above 0");
     }
   }
-  deal_all(weights, std::vector<double>(weights.size(), kInfinity), sets, numbers);
+  deal({weights.begin(), weights.end()}, std::vector<double>(weights.size(), kInfinity),
+       {sets, numbers});
 }
 
 void blend_exactly(std::span<const std::int64_t> sizes, std::span<std::int16_t> sets,
@@ -153,7 +161,7 @@ void blend_exactly(std::span<const std::int64_t> sizes, std::span<std::int16_t> 
     limits.push_back(static_cast<double>(size));
     shares.push_back(limits.back() / static_cast<double>(sum));
   }
-  deal_all(shares, limits, sets, numbers);
+  deal(std::move(shares), std::move(limits), {sets, numbers});
 }
 
 }  // namespace brimful
