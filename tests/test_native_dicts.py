@@ -1,0 +1,87 @@
+"""Documents as dicts of `input_ids` with labels or loss masks, wherever lists of documents go."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import brimful as bf
+from truth import document, same
+
+KINDS = {
+    "list": list,
+    "array": np.array,
+    "int32 array": lambda values: np.array(values, np.int32),
+    "tensor": torch.tensor,
+}
+
+
+def written(path, items):
+    with bf.ShardWriter(path, dtype="int32") as writer:
+        for item in items:
+            writer.add(item)
+    return path
+
+
+@settings(max_examples=40)
+@given(
+    masks=st.lists(st.lists(st.booleans(), max_size=12).map(lambda m: [*m, True]), max_size=20),
+    keys=st.sampled_from([("labels",), ("loss_mask",), ("labels", "attention_mask"), ()]),
+    kind=st.sampled_from(sorted(KINDS)),
+)
+def test_dicts_are_one_run_wherever_they_are_given(tmp_path_factory, masks, keys, kind):
+    make = KINDS[kind]
+    items = []
+    for i, mask in enumerate(masks):
+        tokens = document(i, len(mask), stride=100)
+        values = {
+            "labels": np.where(mask, tokens, -100),
+            "loss_mask": np.array(mask, int),
+            "attention_mask": np.ones(len(mask), int),
+        }
+        item = {"input_ids": make(tokens.tolist())}
+        items.append(item | {key: make(values[key].tolist()) for key in keys})
+    folder = tmp_path_factory.mktemp("shards")
+    how = {"seq_len": 8, "batch_size": 2, "num_workers": 0}
+    wanted = list(
+        bf.DataLoader(
+            bf.open(
+                [document(i, len(mask), stride=100) for i, mask in enumerate(masks)],
+                loss_masks=[np.array(m, int) if keys else np.ones(len(m), int) for m in masks],
+            ),
+            **how,
+        )
+    )
+    for dataset, more in (
+        (items, {}),
+        (items, {"ingest": "once"}),
+        (bf.open(items), {}),
+        (written(folder / "s", items), {}),
+    ):
+        found = list(bf.DataLoader(dataset, **how, **more))
+        assert len(found) == len(wanted)
+        assert all(same(a, b) for a, b in zip(found, wanted, strict=True))
+    if items:
+        flat = bf.flatten(items)
+        assert flat.num_items == sum(sum(mask[1:]) for mask in masks)
+
+
+def test_a_writer_refuses_dicts_that_hold_something_else_and_goes_on(tmp_path):
+    with bf.ShardWriter(tmp_path / "s") as writer:
+        writer.add({"input_ids": [1, 2], "labels": [-100, 2]})
+        for item, words in (
+            ({"labels": [1]}, "document 1: keys .* expected input_ids"),
+            ({"input_ids": [1], "text": "a"}, "and nothing else"),
+            ({"input_ids": [1], "labels": [3]}, "label 3 at token 0, which is 1"),
+            ({"input_ids": [70000]}, "uint16 cannot hold"),
+            ({"input_ids": [1, 2], "loss_mask": [1]}, "a loss mask of shape"),
+        ):
+            with pytest.raises(bf.FormatError, match=words):
+                writer.add(item)
+        with pytest.raises(bf.FormatError, match="a dict holds its own loss_mask"):
+            writer.add({"input_ids": [1]}, [1])
+        writer.add({"input_ids": torch.tensor([3]), "labels": None})
+    corpus = bf.open(tmp_path / "s")
+    assert [d.tolist() for d in corpus] == [[1, 2], [3]]
+    assert corpus.info[0].loss_masks == "all"
