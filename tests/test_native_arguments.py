@@ -231,3 +231,25 @@ def test_each_argument_of_torch_is_explained():
     assert not any("refused" in told[name] for name in told.keys() - {
         "sampler", "batch_sampler", "batch_size",
     })  # fmt: skip
+
+
+def test_an_iterator_has_the_length_of_its_pass_and_keeps_ending():
+    loader = native(4)
+    iterator = iter(loader)
+    assert len(iterator) == 3
+    next(iterator)
+    other = iter(loader)
+    assert len(iterator) == len(other) == 3
+    list(iterator)
+    assert len(iterator) == 3
+    for _ in range(2):
+        with pytest.raises(StopIteration):
+            next(iterator)
+    state = loader.state_dict()
+    running = iter(loader)
+    next(running)
+    rest = native(4)
+    rest.load_state_dict(loader.state_dict())
+    assert len(iter(rest)) == 2
+    assert state["cursor"]["bin"] == 0
+    assert not hasattr(loader, "__next__")

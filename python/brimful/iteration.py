@@ -26,8 +26,10 @@ class LoaderIterator:
         loader: DataLoader,
         stream: _core.Stream,
         blocks: DeviceBlocks | PinnedBlocks | None,
+        begin: _core.Cursor,
     ) -> None:
         self._loader = loader
+        self._begin = begin
         self._stream: _core.Stream | None = stream
         self._steps = loader._steps
         self._fields = loader.config.fields
@@ -42,6 +44,10 @@ class LoaderIterator:
 
     def __iter__(self) -> LoaderIterator:
         return self
+
+    def __len__(self) -> int:
+        """Batches of the whole pass, those delivered already with them, as torch counts them."""
+        return self._loader._batches_from(self._begin)
 
     def __next__(self) -> Any:
         """A Batch, or what the loader's `collate_fn` makes of it."""

@@ -211,7 +211,7 @@ class DataLoader(TorchAttributes):
                 blocks.courier if isinstance(blocks, DeviceBlocks) else None,
             )
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
-        iterator = LoaderIterator(self, stream, blocks)
+        iterator = LoaderIterator(self, stream, blocks, begin)
         self._pid = os.getpid()
         self._live[stream] = blocks
         if stream.epoch > begin.epoch:
@@ -252,7 +252,10 @@ class DataLoader(TorchAttributes):
         The same on every rank. Packs the lengths of the epoch once; reads no tokens.
         """
         self._follow_sampler()
-        begin = self._place.epoch_begin()
+        return self._batches_from(self._place.epoch_begin())
+
+    def _batches_from(self, begin: _core.Cursor) -> int:
+        """Batches of a pass that begins there."""
         key = (begin.epoch, begin.window, begin.bin, begin.step_bins)
         if key not in self._lengths:
             count = self._count_batches(begin)
