@@ -161,6 +161,15 @@ def test_a_loader_of_torchs_path_is_wrapped_as_torchs_own():
         assert torch.equal(mine, other)
 
 
+def test_what_a_collate_fn_makes_is_moved_too():
+    loader = prepare(accelerator(), tiny_llama.loader(collate_fn=lambda documents: documents[:1]))
+    (document,) = next(iter(loader))
+    assert (
+        document.tolist()
+        == next(iter(tiny_llama.loader()))["input_ids"][0][: len(document)].tolist()
+    )
+
+
 @pytest.mark.slow
 def test_two_ranks_shard_once_and_resume(tmp_path):
     run_ranks("accelerate_runs", 2, str(tmp_path))

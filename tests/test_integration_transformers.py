@@ -340,6 +340,7 @@ def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
         ({"rank": 1, "world_size": 2}, {}, "rank 1 of 2, and the trainer is rank 0 of 1"),
         ({"accumulate": 2}, {}, "accumulate is 2 .*gradient_accumulation_steps is 1"),
         ({"cp_size": 2, "cp_rank": 0}, {}, "leave cp_size out"),
+        ({"collate_fn": list}, {}, "collate_fn makes batches of its own kind"),
         ({"positions": "continue"}, {}, "boundaries of documents go unseen"),
         ({}, {"auto_find_batch_size": True}, "auto_find_batch_size=True makes loaders"),
     ],

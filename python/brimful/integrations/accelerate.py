@@ -18,6 +18,9 @@ from brimful.loader import DataLoader
 _data_loader: Any = require(
     "accelerate.data_loader", "accelerate", "brimful.integrations.accelerate"
 )
+_operations: Any = require(
+    "accelerate.utils.operations", "accelerate", "brimful.integrations.accelerate"
+)
 _state: Any = require("accelerate.state", "accelerate", "brimful.integrations.accelerate")
 
 
@@ -87,7 +90,7 @@ class PreparedLoader(_data_loader.DataLoaderStateMixin):  # type: ignore[misc]
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[Any]:
         batches = iter(self.loader)
         left = len(self.loader)  # of the epoch that runs now; so that no batch is taken too early
         self.begin()
@@ -95,7 +98,7 @@ class PreparedLoader(_data_loader.DataLoaderStateMixin):  # type: ignore[misc]
             for batch in batches:
                 left -= 1
                 self.end_of_dataloader = left == 0
-                yield batch.to(self._device, non_blocking=True)
+                yield _operations.send_to_device(batch, self._device, non_blocking=True)
         finally:
             self.end()
 

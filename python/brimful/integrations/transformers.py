@@ -82,6 +82,11 @@ class LoaderMixin:
         )
         self.add_callback(LoaderState())  # type: ignore[attr-defined]
 
+    @property
+    def train_loader(self) -> DataLoader | None:
+        """The native loader of the training that runs or ran last, for its `stats()`."""
+        return None if self._step_loader is None else self._step_loader.loader
+
     # What the trainer asks for
 
     def get_train_dataloader(self) -> Any:
@@ -227,6 +232,11 @@ class LoaderMixin:
             raise PlanError(
                 f"one process trains on {trainer.args.n_gpu} GPUs, which would cut packed batches "
                 f"apart: start one process a GPU, with torchrun or accelerate launch"
+            )
+        if loader.collate_fn is not None:
+            raise PlanError(
+                "collate_fn makes batches of its own kind, which the trainer would know no counts "
+                "of: leave it out, and change what the model gets in model_inputs()"
             )
         if config.cp_size > 1:
             raise PlanError(
