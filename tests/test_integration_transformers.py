@@ -278,6 +278,24 @@ def test_evaluation_delivers_the_same_epoch_each_time_and_all_of_it(tmp_path):
     assert trainer.predict(tiny_llama.loader(seed=1)).predictions is not None
 
 
+def test_the_loss_of_evaluation_is_the_mean_over_all_labels(tmp_path):
+    how = {"layout": "varlen", "batch_size": 4, "seed": 1}
+    loader = tiny_llama.loader(**how)
+    model = tiny_llama.model().eval()
+    with torch.no_grad():
+        batches = [
+            (model(**batch, use_cache=False).loss.item(), batch.num_items) for batch in loader
+        ]
+    assert len({items for _, items in batches}) > 1
+    mean = sum(loss * items for loss, items in batches) / sum(items for _, items in batches)
+    for across in (True, False):
+        args = trainer_runs.arguments(tmp_path, average_tokens_across_devices=across)
+        trainer = trainer_runs.quiet(
+            Trainer(tiny_llama.model(), args, eval_dataset=tiny_llama.loader(**how))
+        )
+        assert trainer.evaluate()["eval_loss"] == pytest.approx(mean, abs=1e-5)
+
+
 def test_one_loader_for_training_and_evaluation_is_refused(tmp_path):
     loader = tiny_llama.loader()
     args = trainer_runs.arguments(tmp_path, max_steps=1)
@@ -383,6 +401,7 @@ def test_datasets_and_loaders_of_torch_are_the_trainers_affair(tmp_path):
         trainer = trainer_runs.quiet(Trainer(tiny_llama.model(), args, train_dataset=data))
         trainer.train()
         assert len(trainer_runs.losses(trainer)) == 2
+        assert trainer.evaluate(data)["eval_loss"] > 0
 
 
 def default(items: Any) -> Any:

@@ -9,12 +9,12 @@ import re
 import tomllib
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
+from transformers.modeling_outputs import CausalLMOutput
 
 import brimful as bf
 from brimful.cli.app import app
@@ -127,10 +127,10 @@ class Model(torch.nn.Module):
         super().__init__()
         self.weight = torch.nn.Parameter(torch.ones(()))
 
-    def forward(self, *, use_cache: bool, **batch: Any) -> SimpleNamespace:
+    def forward(self, *, use_cache: bool, **batch: Any) -> CausalLMOutput:
         assert not use_cache
         assert set(batch) >= set(LoaderConfig.fields)
-        return SimpleNamespace(loss=self.weight * batch["input_ids"].float().mean())
+        return CausalLMOutput(loss=self.weight * batch["input_ids"].float().mean())
 
 
 def test_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

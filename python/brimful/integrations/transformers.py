@@ -7,7 +7,7 @@ Everything hangs on what transformers leaves open: `get_train_dataloader`, `get_
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -17,21 +17,18 @@ from torch.utils.data import DataLoader as TorchDataLoader
 from brimful._core import PlanError
 from brimful.batch import Batch
 from brimful.extras import require
-from brimful.integrations.packed_rows import documents_of
+from brimful.integrations.evaluation_loader import EvaluationLoader
 from brimful.integrations.step_loader import StepLoader
+from brimful.integrations.trainer_loaders import (
+    by_cu_seqlens,
+    checked_loader,
+    checked_settings,
+    make_loader,
+)
 from brimful.integrations.trainer_state import LoaderState
 from brimful.loader import DataLoader
 
 transformers: Any = require("transformers", "transformers", "brimful.integrations.transformers")
-
-# Settings of a loader that the trainer has words of its own for.
-_OF_THE_TRAINER = {
-    "batch_size": "per_device_train_batch_size",
-    "accumulate": "gradient_accumulation_steps",
-    "rank": "the number of processes",
-    "world_size": "the number of processes",
-    "mesh": "parallelism_config",
-}
 
 
 class LoaderMixin:
@@ -52,6 +49,16 @@ class LoaderMixin:
         FormatError: the column of lengths is not there.
     """
 
+    # The trainer's own.
+    model: Any
+    args: Any
+    accelerator: Any
+    train_dataset: Any
+    eval_dataset: Any
+    model_accepts_loss_kwargs: bool
+    compute_loss_func: Any
+    _train_batch_size: int
+
     def __init__(
         self,
         model: Any = None,
@@ -64,11 +71,12 @@ class LoaderMixin:
         lengths: str | None = None,
         **kwargs: Any,
     ) -> None:
-        self._settings = None if loader is None else _checked_settings(loader)
+        self._settings = None if loader is None else checked_settings(loader)
         if lengths is not None and loader is None:
             raise PlanError(f"lengths={lengths!r} is for loaders made here: give loader= as well")
         self._lengths = lengths
         self._step_loader: StepLoader | None = None
+        self._evaluation: EvaluationLoader | None = None  # that runs
         self._eval_loaders: dict[int, tuple[Any, DataLoader]] = {}
         if data_collator is not None and all(
             data is None or self._is_native(data) for data in (train_dataset, eval_dataset)
@@ -92,26 +100,25 @@ class LoaderMixin:
     def get_train_dataloader(self) -> Any:
         """The loader of training: over whole optimizer steps where it is a native one."""
         self._step_loader = None
-        trainer: Any = self
-        data = trainer.train_dataset
+        data = self.train_dataset
         if isinstance(data, TorchDataLoader):
-            return trainer.accelerator.prepare(data)
+            return self.accelerator.prepare(data)
         if not self._is_native(data):
             return super().get_train_dataloader()  # type: ignore[misc]
         if isinstance(data, DataLoader):
-            loader = self._checked(data)
-            if trainer.args.auto_find_batch_size:
+            loader = checked_loader(data, self)
+            if self.args.auto_find_batch_size:
                 raise PlanError(
                     "auto_find_batch_size=True makes loaders of smaller and smaller batches, and "
                     "this one is given: give what it reads, and loader= with its settings"
                 )
-            trainer._train_batch_size = loader.config.batch_size
+            self._train_batch_size = loader.config.batch_size
         else:
-            loader = self._make(data, training=True)
-        if loader.config.accumulate != trainer.args.gradient_accumulation_steps:
+            loader = make_loader(data, self, self._settings, self._lengths, training=True)
+        if loader.config.accumulate != self.args.gradient_accumulation_steps:
             raise PlanError(
                 f"accumulate is {loader.config.accumulate} in the loader, and "
-                f"gradient_accumulation_steps is {trainer.args.gradient_accumulation_steps}: both "
+                f"gradient_accumulation_steps is {self.args.gradient_accumulation_steps}: both "
                 f"say how many micro-batches a step has"
             )
         self._step_loader = StepLoader(loader)
@@ -119,16 +126,15 @@ class LoaderMixin:
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> Any:
         """A loader of evaluation; a native one delivers the same epoch each time."""
-        trainer: Any = self
-        data = trainer.eval_dataset if eval_dataset is None else eval_dataset
-        if isinstance(eval_dataset, str) and isinstance(trainer.eval_dataset, Mapping):
-            data = trainer.eval_dataset[eval_dataset]
-        own = self._evaluation(data)
+        data = self.eval_dataset if eval_dataset is None else eval_dataset
+        if isinstance(eval_dataset, str) and isinstance(self.eval_dataset, Mapping):
+            data = self.eval_dataset[eval_dataset]
+        own = self._evaluation_loader(data)
         return super().get_eval_dataloader(eval_dataset) if own is None else own  # type: ignore[misc]
 
     def get_test_dataloader(self, test_dataset: Any) -> Any:
         """As `get_eval_dataloader`, for `predict`."""
-        own = self._evaluation(test_dataset)
+        own = self._evaluation_loader(test_dataset)
         return super().get_test_dataloader(test_dataset) if own is None else own  # type: ignore[misc]
 
     def get_batch_samples(
@@ -142,20 +148,57 @@ class LoaderMixin:
             return super().get_batch_samples(epoch_iterator, num_batches, device)  # type: ignore[misc,no-any-return]
         batches: list[Batch] = list(islice(epoch_iterator, num_batches))
         inputs = [self.model_inputs(batch) for batch in batches]
-        trainer: Any = self
         if not batches:
             return inputs, None
-        if not (trainer.model_accepts_loss_kwargs or trainer.compute_loss_func is not None):
+        if not (self.model_accepts_loss_kwargs or self.compute_loss_func is not None):
             if not all(batch.num_items for batch in batches):
                 raise PlanError(
                     f"step {batches[0].step} has a micro-batch without a label, whose mean loss is "
-                    f"no number, and {type(trainer.model).__name__} takes no num_items_in_batch to "
+                    f"no number, and {type(self.model).__name__} takes no num_items_in_batch to "
                     f"divide a sum by: leave incomplete steps out with drop_last=True"
                 )
             return inputs, None
-        across = trainer.args.average_tokens_across_devices
+        across = self.args.average_tokens_across_devices
         items = batches[0].num_items_step_global if across else batches[0].num_items_step
         return inputs, torch.tensor(max(items, 1), device=device)
+
+    def prediction_step(
+        self, model: Any, inputs: Any, prediction_loss_only: bool, *more: Any, **kwargs: Any
+    ) -> Any:
+        """As the trainer's; of a native loader's batch the loss is noted with its labels."""
+        found = super().prediction_step(model, inputs, prediction_loss_only, *more, **kwargs)  # type: ignore[misc]
+        if self._evaluation is not None and found[0] is not None:
+            self._evaluation.note(found[0], of_all_ranks=self._scales_losses())
+        return found
+
+    def evaluation_loop(
+        self,
+        dataloader: Any,
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: Any = None,
+        metric_key_prefix: str = "eval",
+    ) -> Any:
+        """As the trainer's, with a loss that is the mean over all labels where the loader is a
+        native one. The trainer's own mean is one over batches, whatever is in them.
+        """
+        native = isinstance(dataloader, EvaluationLoader)
+        self._evaluation = dataloader if native else None
+        try:
+            output = super().evaluation_loop(  # type: ignore[misc]
+                dataloader, description, prediction_loss_only, ignore_keys, metric_key_prefix
+            )
+            name = f"{metric_key_prefix}_loss"
+            if self._evaluation is not None and name in output.metrics:
+                output.metrics[name] = self._evaluation.mean_loss(self.accelerator)
+            return output
+        finally:
+            self._evaluation = None
+
+    def _scales_losses(self) -> bool:
+        """Whether losses of evaluation are shares in the mean over all ranks, else rank's own."""
+        divides = self.model_accepts_loss_kwargs or self.compute_loss_func is not None
+        return bool(divides and self.args.average_tokens_across_devices)
 
     def model_inputs(self, batch: Batch) -> dict[str, Any]:
         """What the model gets of a batch, as a plain dict. Override it for another view.
@@ -167,7 +210,7 @@ class LoaderMixin:
             PlanError: no `position_ids`, without which models take all documents of a row for one.
         """
         inputs = batch.transformers()  # which checks that there are positions
-        if not self._by_cu_seqlens():
+        if not by_cu_seqlens(self.model):
             columns = ("input_ids", "labels", "shift_labels", "position_ids")
             inputs = {name: batch[name] for name in columns if name in batch}
             inputs["use_cache"] = False
@@ -184,83 +227,25 @@ class LoaderMixin:
             return False
         return isinstance(data, DataLoader) or self._settings is not None
 
-    def _evaluation(self, data: Any) -> _EvaluationLoader | None:
+    def _evaluation_loader(self, data: Any) -> Any:
+        """None where the trainer makes it."""
+        if isinstance(data, TorchDataLoader):
+            return self.accelerator.prepare(data)
         if data is None or not self._is_native(data):
             return None
-        trainer: Any = self
         if isinstance(data, DataLoader):
-            if data is trainer.train_dataset:
+            if data is self.train_dataset:
                 raise PlanError(
                     "one loader is given for training and evaluation, which would move each "
                     "other's place: make another one for evaluation"
                 )
-            return _EvaluationLoader(self._checked(data), self.model_inputs)
+            return EvaluationLoader(checked_loader(data, self), self.model_inputs)
         if id(data) not in self._eval_loaders:  # the data is kept as long as its number is
-            self._eval_loaders[id(data)] = (data, self._make(data, training=False))
-        return _EvaluationLoader(self._eval_loaders[id(data)][1], self.model_inputs)
-
-    def _make(self, data: Any, *, training: bool) -> DataLoader:
-        trainer: Any = self
-        args = trainer.args
-        rank, world_size = self._coordinates()
-        settings = {
-            "seed": args.seed if args.data_seed is None else args.data_seed,
-            "shuffle": getattr(args, "train_sampling_strategy", "random") != "sequential",
-            "drop_last": args.dataloader_drop_last,
-            "num_workers": args.dataloader_num_workers or None,
-            **(self._settings or {}),
-            "batch_size": trainer._train_batch_size if training else args.eval_batch_size,
-            "accumulate": args.gradient_accumulation_steps if training else 1,
-            "rank": rank,
-            "world_size": world_size,
-        }
-        if not training:
-            settings |= {"shuffle": False, "drop_last": False, "skip": ()}
-        return self._checked(DataLoader(documents_of(data, self._lengths), **settings))
-
-    def _checked(self, loader: DataLoader) -> DataLoader:
-        trainer: Any = self
-        config = loader.config
-        rank, world_size = self._coordinates()
-        if (config.rank, config.world_size) != (rank, world_size):
-            raise PlanError(
-                f"the loader is for rank {config.rank} of {config.world_size}, and the trainer is "
-                f"rank {rank} of {world_size} of data parallelism: make the loader after "
-                f"torch.distributed is set up, or with rank={rank}, world_size={world_size}"
+            self._eval_loaders[id(data)] = (
+                data,
+                make_loader(data, self, self._settings, self._lengths, training=False),
             )
-        if trainer.args.n_gpu > 1:
-            raise PlanError(
-                f"one process trains on {trainer.args.n_gpu} GPUs, which would cut packed batches "
-                f"apart: start one process a GPU, with torchrun or accelerate launch"
-            )
-        if loader.collate_fn is not None:
-            raise PlanError(
-                "collate_fn makes batches of its own kind, which the trainer would know no counts "
-                "of: leave it out, and change what the model gets in model_inputs()"
-            )
-        if config.cp_size > 1:
-            raise PlanError(
-                f"cp_size is {config.cp_size}, and the trainer cuts sequences by itself "
-                f"(parallelism_config): leave cp_size out"
-            )
-        if config.positions == "continue" and not self._by_cu_seqlens():
-            raise PlanError(
-                'positions="continue" lets boundaries of documents go unseen, since this model '
-                "looks for them in position_ids: leave it out, or use flash-attention"
-            )
-        return loader
-
-    def _coordinates(self) -> tuple[int, int]:
-        """Rank and world size of data parallelism alone."""
-        trainer: Any = self
-        alike = trainer.get_tp_size() * trainer.get_cp_size() * trainer.get_sp_size()
-        accelerator = trainer.accelerator
-        return accelerator.process_index // alike, accelerator.num_processes // alike
-
-    def _by_cu_seqlens(self) -> bool:
-        """Whether the model's attention goes by cu_seqlens."""
-        config = getattr(self.model, "config", None)  # type: ignore[attr-defined]
-        return "flash" in (getattr(config, "_attn_implementation", None) or "")
+        return EvaluationLoader(self._eval_loaders[id(data)][1], self.model_inputs)
 
 
 class Trainer(LoaderMixin, transformers.Trainer):  # type: ignore[misc]
@@ -269,31 +254,3 @@ class Trainer(LoaderMixin, transformers.Trainer):  # type: ignore[misc]
     A trainer's epoch has the batches of the loader's first one, in whole steps; what later epochs
     have more or fewer of moves over the boundary, and nothing is left out.
     """
-
-
-class _EvaluationLoader:
-    """One epoch of a native loader, the same each time, as inputs of the model."""
-
-    def __init__(self, loader: DataLoader, convert: Callable[[Batch], dict[str, Any]]) -> None:
-        self.dataset = loader.corpus
-        self._loader = loader
-        self._convert = convert
-        loader.set_epoch(0)
-
-    def __len__(self) -> int:
-        return len(self._loader)
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return map(self._convert, self._loader)
-
-
-def _checked_settings(loader: Any) -> dict[str, Any]:
-    if not isinstance(loader, Mapping):
-        raise PlanError(
-            f"loader is {loader!r}; give settings by name, as {{'seq_len': 4096}}, and a loader "
-            f"that exists as train_dataset or eval_dataset"
-        )
-    for name, instead in _OF_THE_TRAINER.items():
-        if name in loader:
-            raise PlanError(f"{name} of a loader made for a trainer follows from {instead}")
-    return dict(loader)

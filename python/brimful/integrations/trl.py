@@ -64,6 +64,9 @@ class SFTTrainer(LoaderMixin, trl.SFTTrainer):  # type: ignore[misc]
                 for name, data in eval_dataset.items()
             }
 
+    def _scales_losses(self) -> bool:
+        return False  # TRL evaluates each rank's batch by itself
+
     def evaluate(self, eval_dataset: Any = None, *more: Any, **kwargs: Any) -> Any:
         """As TRL's, without preparing what is ready."""
         if _is_ready(eval_dataset):
