@@ -32,6 +32,8 @@ def written(path, items):
 )
 def test_dicts_are_one_run_wherever_they_are_given(tmp_path_factory, masks, keys, kind):
     make = KINDS[kind]
+    if not keys:
+        masks = [[True] * len(mask) for mask in masks]
     items = []
     for i, mask in enumerate(masks):
         tokens = document(i, len(mask), stride=100)
@@ -48,7 +50,7 @@ def test_dicts_are_one_run_wherever_they_are_given(tmp_path_factory, masks, keys
         bf.DataLoader(
             bf.open(
                 [document(i, len(mask), stride=100) for i, mask in enumerate(masks)],
-                loss_masks=[np.array(m, int) if keys else np.ones(len(m), int) for m in masks],
+                loss_masks=[np.array(mask, int) for mask in masks],
             ),
             **how,
         )
