@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,15 @@ UNORDERED = ("varlen", "balance", "bucket")
 # A job that torchrun starts again may find, by gloo, addresses of processes that were killed, where
 # all attempts share the store of the first one.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def one_thread() -> Iterator[None]:
+    """torch's threads spin while they wait, which takes long where there are more than cores."""
+    count = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(count)
 
 
 def torchrun(ranks: int, *arguments: Any, restarts: int = 0) -> int:
