@@ -10,7 +10,6 @@ so they belong to nobody else.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +75,7 @@ def make_state(
     after a loop that left one early. It is then counted when somebody asks for it.
     """
     before = steps.known_before(cursor.epoch)
-    all_ranks = {name: getattr(counts.all_ranks, name) for name in TALLY_FIELDS}
+    tally = counts.all_ranks
     return {
         "version": VERSION,
         "cursor": cursor_dict(cursor),
@@ -88,11 +87,16 @@ def make_state(
             "drop_last": drop_last,
         },
         "skip": [list(ends) for ends in skip.ranges],
-        "fingerprint": copy.deepcopy(fingerprint),
-        "mix_changes": copy.deepcopy(mix_changes),
-        "all_ranks": all_ranks,
+        "fingerprint": {name: _copied(value) for name, value in fingerprint.items()},
+        "mix_changes": _copied(mix_changes),
+        "all_ranks": {name: getattr(tally, name) for name in TALLY_FIELDS},
         "exposure": {name: pack(column) for name, column in counts.exposure.items()},
     }
+
+
+def _copied(value: Any) -> Any:
+    """Lists of a state's own; copy.deepcopy takes five times as long."""
+    return [_copied(entry) for entry in value] if isinstance(value, list) else value
 
 
 def cursor_dict(cursor: _core.Cursor) -> dict[str, int]:
