@@ -253,3 +253,12 @@ def test_an_iterator_has_the_length_of_its_pass_and_keeps_ending():
     assert len(iter(rest)) == 2
     assert state["cursor"]["bin"] == 0
     assert not hasattr(loader, "__next__")
+
+
+def test_the_dataset_of_paths_is_the_corpus_and_so_has_documents(tmp_path):
+    with bf.ShardWriter(tmp_path / "s") as writer:
+        writer.add([1, 2, 3])
+    for given in (tmp_path / "s", str(tmp_path / "s"), [tmp_path / "s"]):
+        loader = bf.DataLoader(given, seq_len=4)
+        assert len(loader.dataset) == len(loader.sampler) == 1
+    assert native().dataset is DATASET

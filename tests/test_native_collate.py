@@ -9,9 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch.utils import data
-from transformers import DataCollatorWithFlattening
+from transformers import DataCollatorForLanguageModeling, DataCollatorWithFlattening
 
 import brimful as bf
+import tiny_tokenizer
 from truth import STRIDE, corpus_of, document
 
 
@@ -155,14 +156,23 @@ def test_data_collator_with_flattening_makes_what_it_makes_in_torchs_loader():
     batch_size=st.integers(1, 4),
     world_size=st.integers(1, 3),
     packing=st.sampled_from(["streaming", "concat", "best_fit_decreasing", "bucket"]),
-    layout=st.sampled_from([None, "rows", "varlen"]),
-    shuffle=st.booleans(),
+    how=st.sampled_from(
+        [
+            {},
+            {"layout": "rows"},
+            {"layout": "varlen", "tail": "keep"},
+            {"align": 8},
+            {"max_segments": 3},
+            {"max_segments": 2, "layout": "rows", "align": 4},
+            {"accumulate": 3, "window": 5},
+        ]
+    ),
+    shuffle=st.sampled_from([False, True, "block"]),
 )
 def test_every_token_of_a_packed_epoch_reaches_some_rank_once(
-    lengths, batch_size, world_size, packing, layout, shuffle
+    lengths, batch_size, world_size, packing, how, shuffle
 ):
     corpus = corpus_of(lengths)
-    how = {} if layout is None else {"layout": layout}
     found, counts = [], []
     for rank in range(world_size):
         loader = bf.DataLoader(
@@ -303,3 +313,19 @@ def test_what_it_returns_is_pinned_as_torch_pins_it(monkeypatch):
         corpus_of([3, 4]), seq_len=4, packing="pad", collate_fn=len, pin_memory=True
     )
     assert list(loader) == pinned == [1, 1]
+
+
+def test_data_collator_for_language_modeling_pads_what_it_would_pad_in_torchs_loader():
+    tokenizer = tiny_tokenizer.tokenizer()
+    rows = [[5 + (i + t) % 9 for t in range(1 + i % 7)] for i in range(20)]
+    dataset = datasets.Dataset.from_dict(
+        {"input_ids": rows, "attention_mask": [[1] * len(row) for row in rows]}
+    )
+    collate = DataCollatorForLanguageModeling(tokenizer, mlm=False)
+    for ours, theirs in zip(
+        bf.DataLoader(dataset, 3, seq_len=8, packing="pad", collate_fn=collate),
+        data.DataLoader(dataset, 3, collate_fn=collate),
+        strict=True,
+    ):
+        assert ours.keys() == theirs.keys() >= {"input_ids", "attention_mask", "labels"}
+        assert all(same(ours[key], theirs[key]) for key in theirs)

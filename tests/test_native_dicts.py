@@ -24,7 +24,7 @@ def written(path, items):
     return path
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(
     masks=st.lists(st.lists(st.booleans(), max_size=12).map(lambda m: [*m, True]), max_size=20),
     keys=st.sampled_from([("labels",), ("loss_mask",), ("labels", "attention_mask"), ()]),
@@ -87,3 +87,27 @@ def test_a_writer_refuses_dicts_that_hold_something_else_and_goes_on(tmp_path):
     corpus = bf.open(tmp_path / "s")
     assert [d.tolist() for d in corpus] == [[1, 2], [3]]
     assert corpus.info[0].loss_masks == "all"
+
+
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_c36_kinds_and_labels_of_documents_come_through_a_loader_with_flatten(kind):
+    make = KINDS[kind]
+    items = [
+        {"input_ids": make([5, 6, 7, 8]), "label": 1},
+        {"input_ids": make([1, 2, 3]), "label": 0},
+    ]
+    (batch,) = bf.DataLoader(items, batch_size=2, collate_fn=bf.flatten)
+    assert batch.cu_seqlens.tolist() == [0, 4, 7]
+    assert batch.document_labels.tolist() == [1, 0]
+    without = [{"input_ids": item["input_ids"]} for item in items]
+    (packed,) = bf.DataLoader(without, seq_len=8, collate_fn=bf.flatten)
+    assert same(packed, bf.flatten([[5, 6, 7, 8], [1, 2, 3]]))
+    assert torch.equal(packed["input_ids"], batch["input_ids"])
+
+
+def test_c36_a_label_of_a_document_is_not_lost_in_packing_without_a_word():
+    items = [{"input_ids": [1, 2], "label": 1}]
+    with pytest.raises(bf.FormatError, match=r"'label'.* and nothing else"):
+        bf.DataLoader(items, seq_len=4)
+    with pytest.warns(UserWarning, match="left out: 'label'"):
+        bf.DataLoader(items, seq_len=4, ingest="once")

@@ -82,7 +82,7 @@ class Corpus:
         self._parts = parts
         self.info = info
         self.rule = rule
-        self.keep: list[object] = []  # what must not go before the corpus: its temporary files
+        self._keep: list[object] = []  # what must not go before the corpus: its temporary files
 
     def __len__(self) -> int:
         return self._native.num_documents

@@ -85,7 +85,7 @@ def mix(
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
     warn_of_absent_sources(info, rule)
     mixed = Corpus(_core.Corpus(list(parts)), parts, info, None if rule.is_plain else rule)
-    mixed.keep += [thing for corpus in corpora.values() for thing in corpus.keep]
+    mixed._keep += [thing for corpus in corpora.values() for thing in corpus._keep]
     return mixed
 
 

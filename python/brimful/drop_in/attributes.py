@@ -18,7 +18,7 @@ from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceFeed
 from brimful.drop_in.collate import Collator, has_loss_masks
-from brimful.drop_in.ingest import form_of_items
+from brimful.drop_in.ingest import form_of_items, is_mapped
 from brimful.drop_in.items import ItemForm
 from brimful.drop_in.samplers import SamplerEpoch
 from brimful.pinned import can_pin
@@ -65,7 +65,11 @@ class TorchAttributes:
     _prefetch: _core.PrefetchConfig
     _collate: Collator | None
 
-    dataset = _given("dataset", "What the loader was given.", fixed=True)
+    dataset = _fixed(
+        "dataset",
+        "What the loader was given; of paths and tables, the corpus of their documents.",
+        lambda self: self.corpus if is_mapped(self._torch.dataset) else self._torch.dataset,
+    )
     persistent_workers = _given(
         "persistent_workers", "As given: threads start at once.", fixed=True
     )
@@ -187,7 +191,7 @@ class TorchAttributes:
         if function is not None:
             if self._items is None:
                 masked = has_loss_masks(self.corpus)
-                self._items = form_of_items(self.dataset, masked=masked)
+                self._items = form_of_items(self._torch.dataset, masked=masked)
             self._collate = Collator(
                 function, self._items, self.corpus, pad_token_id=config.pad_token_id, pin=self._pins
             )

@@ -44,7 +44,7 @@ def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None
     """
     if isinstance(dataset, Corpus):
         return dataset, None
-    if ingest == "once" and not _is_mapped(dataset):
+    if ingest == "once" and not is_mapped(dataset):
         if not _is_map_style(dataset):
             raise PlanError(
                 f'ingest="once" reads items 0 to len(dataset) - 1, and a {_kind(dataset)} has none '
@@ -69,14 +69,14 @@ def form_of_items(dataset: Any, *, masked: bool) -> ItemForm:
     What torch cannot run as a dataset of documents (a corpus, files, a table, one long array) gives
     int64 tensors, or dicts of `input_ids` and `labels` where it is `masked`.
     """
-    if not isinstance(dataset, Corpus) and not _is_mapped(dataset) and len(dataset):
+    if not isinstance(dataset, Corpus) and not is_mapped(dataset) and len(dataset):
         item = dataset[0]
         if isinstance(item, Mapping) or (hasattr(item, "__len__") and np.ndim(item) == 1):
             return ItemForm(item)
     return own_form(masked=masked)
 
 
-def _is_mapped(dataset: Any) -> bool:
+def is_mapped(dataset: Any) -> bool:
     """Whether it is a path, a list of paths, or a table of Arrow."""
     if isinstance(dataset, list | tuple):
         return bool(dataset) and all(isinstance(item, str | os.PathLike) for item in dataset)
@@ -100,7 +100,7 @@ def _read_once(dataset: Any) -> tuple[Corpus, ItemForm | None]:
     except BaseException:
         folder.remove()
         raise
-    corpus.keep.append(folder)
+    corpus._keep.append(folder)
     return corpus, form
 
 
