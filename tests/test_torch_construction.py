@@ -127,7 +127,7 @@ def test_point_5_thirteen_arguments_have_places_and_four_have_names_alone():
     with pytest.raises(TypeError):
         bf.DataLoader(NUMBERS, *places, None)
     parameters = inspect.signature(data.DataLoader).parameters
-    assert {"dataset", *TORCH_NAMES} == {*parameters}
+    assert {"dataset", *TORCH_NAMES} == {*parameters, "snapshot_every_n_steps"}
     ours = inspect.signature(bf.DataLoader).parameters
     for name, parameter in parameters.items():
         assert ours[name].kind is parameter.kind

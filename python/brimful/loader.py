@@ -67,6 +67,7 @@ class DataLoader(TorchAttributes):
         prefetch_factor: sets `depth` to prefetch_factor x num_workers, as torch counts.
         worker_init_fn, multiprocessing_context, persistent_workers, pin_memory_device, in_order:
             checked as torch checks them, then without effect: threads run no Python.
+        snapshot_every_n_steps: torchdata's, without effect: a state is exact after any batch.
         rank, world_size: data-parallel coordinates; by default those of torch.distributed, else
             of torchrun's environment, else a single rank.
         mesh: a DeviceMesh of torch, which says them by the names of its dimensions instead, for
@@ -102,6 +103,7 @@ class DataLoader(TorchAttributes):
         persistent_workers: bool = False,
         pin_memory_device: str = "",
         in_order: bool = True,
+        snapshot_every_n_steps: int = 1,
         rank: int | None = None,
         world_size: int | None = None,
         mesh: Any = None,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TorchArgument:
-    """An argument of `torch.utils.data.DataLoader`.
+    """An argument of `torch.utils.data.DataLoader`, or of the one that torchdata makes of it.
 
     Attributes:
         name: as torch has it.
@@ -25,7 +25,7 @@ class TorchArgument:
     delegated: str = "torch's own"
 
 
-# In torch's order, behind `dataset`; the first twelve may be given by place.
+# In torch's order, behind `dataset`; the first twelve may be given by place. torchdata's is last.
 TORCH_ARGUMENTS = (
     TorchArgument(
         "batch_size",
@@ -106,7 +106,12 @@ TORCH_ARGUMENTS = (
         "in_order",
         "False: batches as they come, from several workers",
         "without effect: batches always come in order",
-        "torch's own, from torch 2.7 on",
+    ),
+    TorchArgument(
+        "snapshot_every_n_steps",
+        "of torchdata's StatefulDataLoader: how often workers save their state",
+        "without effect: a state is exact after any batch",
+        "without effect: a state is exact after any batch",
     ),
 )
 

@@ -139,7 +139,10 @@ class _Watched(_BaseDataLoaderIter):
             iterator: Any = getattr(fetcher, "dataset_iter", None)
             if "iterator" in own and is_stateful(iterator):
                 iterator.load_state_dict(own["iterator"])
+            if own.get("ended") and not self._is_map:
+                fetcher.ended = True
             self._place.source = dataset_with_state(loader.dataset, iterator)
+            self._place.fetcher = None if self._place.source is None else fetcher
         if resumed is not None and not self._is_map:
             if own:
                 self._place.base = resumed.batches

@@ -43,6 +43,7 @@ class TorchPlace:
         taken: batches taken out since, delivered or failed.
         early: numbers of later ones that were taken out too (in_order=False), counted likewise.
         source: the dataset, or its iterator, where it has a state of its own.
+        fetcher: what torch reads it with.
         ended: the end was noticed; the next pass is a new epoch.
     """
 
@@ -55,6 +56,7 @@ class TorchPlace:
     taken: int = 0
     early: tuple[int, ...] = ()
     source: Any = None
+    fetcher: Any = None
     ended: bool = False
     _text: str | None = None
 
@@ -106,7 +108,10 @@ def make_state(loader: data.DataLoader[Any], place: TorchPlace) -> dict[str, Any
     dataset = None
     if place.source is not None:
         level = "dataset" if place.source is loader.dataset else "iterator"
-        dataset = {level: place.source.state_dict()}
+        dataset = {
+            level: place.source.state_dict(),
+            "ended": getattr(place.fetcher, "ended", False),
+        }
     return {
         "loader": "torch",
         "version": _VERSION,
