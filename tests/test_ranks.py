@@ -36,6 +36,33 @@ def ranks(corpus: bf.Corpus, world_size: int, **how: Any) -> list[bf.DataLoader]
     return [bf.DataLoader(corpus, rank=r, world_size=world_size, **how) for r in range(world_size)]
 
 
+def told_by(monkeypatch: pytest.MonkeyPatch, **environment: str) -> tuple[int, int]:
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    config = bf.DataLoader(corpus_of([4]), seq_len=4).config
+    return config.rank, config.world_size
+
+
+def test_ranks_of_the_environment_are_whole_or_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert told_by(monkeypatch) == (0, 1)
+    assert told_by(monkeypatch, WORLD_SIZE="1") == (0, 1)
+    assert told_by(monkeypatch, RANK="2", WORLD_SIZE="3") == (2, 3)
+    wrong = (
+        {"RANK": "1"}, {"RANK": "0"}, {"WORLD_SIZE": "4"}, {"RANK": "", "WORLD_SIZE": "4"},
+        {"RANK": "one", "WORLD_SIZE": "4"}, {"RANK": "1.0", "WORLD_SIZE": "4"},
+    )  # fmt: skip
+    for environment in wrong:
+        with pytest.raises(bf.PlanError, match=r"the environment says RANK=.*give rank="):
+            told_by(monkeypatch, **environment)
+    for environment in ({"RANK": "3", "WORLD_SIZE": "3"}, {"RANK": "-1", "WORLD_SIZE": "3"}):
+        with pytest.raises(bf.PlanError, match="rank"):
+            told_by(monkeypatch, **environment)
+    with pytest.raises(bf.PlanError, match="give both or neither"):
+        bf.DataLoader(corpus_of([4]), seq_len=4, rank=1)
+
+
 @settings(max_examples=150, deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 40), max_size=30),

@@ -67,7 +67,7 @@ def data_parallel_coordinates(rank: int | None, world_size: int | None) -> tuple
     """(rank, world_size) from the arguments, torch.distributed, torchrun's environment, or (0, 1).
 
     torch is asked only when the program has imported it already. Rank and world size come from
-    one place: giving one of them without the other is a PlanError.
+    one place: one of them without the other is a PlanError.
     """
     if (rank is None) != (world_size is None):
         raise PlanError(f"rank is {rank} and world_size is {world_size}; give both or neither")
@@ -80,12 +80,18 @@ def data_parallel_coordinates(rank: int | None, world_size: int | None) -> tuple
         and torch.distributed.is_initialized()
     ):
         return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    if "RANK" in os.environ and "WORLD_SIZE" in os.environ:
-        try:
-            return int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-        except ValueError:
-            raise PlanError(
-                f"the environment says RANK={os.environ['RANK']!r} and "
-                f"WORLD_SIZE={os.environ['WORLD_SIZE']!r}; both must be whole numbers"
-            ) from None
-    return 0, 1
+    return _of_environment(os.environ.get("RANK"), os.environ.get("WORLD_SIZE"))
+
+
+def _of_environment(rank: str | None, world_size: str | None) -> tuple[int, int]:
+    """What torchrun says, or a single rank where nobody speaks of several."""
+    if rank is None and world_size in (None, "1"):
+        return 0, 1
+    try:
+        return int(rank or ""), int(world_size or "")
+    except ValueError:
+        raise PlanError(
+            f"the environment says RANK={rank!r} and WORLD_SIZE={world_size!r}; both must be "
+            f"whole numbers, as torchrun sets them. Set both or neither, or give rank= and "
+            f"world_size="
+        ) from None
