@@ -16,7 +16,7 @@ import brimful as bf
 import tiny_llama
 import trainer_runs
 from brimful.integrations.transformers import LoaderState, Trainer
-from run_ranks import run_ranks
+from trainer_ranks import check_two_ranks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:.*pin_memory.*no accelerator is found:UserWarning",  # torch's, for its own loaders
@@ -319,6 +319,63 @@ def test_a_checkpoint_has_the_state_of_the_last_trained_step(tmp_path):
     assert next(iter(loader)).step == 3
 
 
+class SaveInStep(transformers.TrainerCallback):
+    """Saves a checkpoint in the middle of a step, as on a signal that ends a job."""
+
+    def __init__(self, event):
+        self.trainer = None
+        setattr(self, event, self.save)
+
+    def save(self, args, state, control, **kwargs):
+        if state.global_step == 3:
+            self.trainer._save_checkpoint(self.trainer.model, trial=None)
+            control.should_training_stop = True
+
+
+@pytest.mark.parametrize("event", ["on_step_begin", "on_pre_optimizer_step", "on_step_end"])
+def test_a_checkpoint_saved_in_a_step_goes_on_with_that_step(tmp_path, event):
+    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=2), 6)
+    how = {"max_steps": 6, "gradient_accumulation_steps": 2}
+    callback = SaveInStep(event)
+    first = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=2), **how)
+    first.add_callback(callback)
+    callback.trainer = first
+    first.train()
+    rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=2), **how)
+    rest.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
+    assert trainer_runs.losses(rest)[-3:] == pytest.approx(plain[3:], abs=1e-5)
+
+
+def test_a_checkpoint_saved_at_the_end_of_an_epoch_goes_on_with_the_next_one(tmp_path):
+    settings = {"batch_size": 8, "accumulate": 2}
+    plain = tiny_llama.plain_losses(tiny_llama.loader(**settings), 12)
+    how = {"num_train_epochs": 3, "gradient_accumulation_steps": 2, "save_strategy": "epoch"}
+    whole = trainer_runs.trainer(tmp_path, tiny_llama.loader(**settings), **how)
+    whole.train()
+    steps = whole.state.global_step
+    assert trainer_runs.losses(whole) == pytest.approx(plain[:steps], abs=1e-5)
+    for epoch in (1, 2):
+        at = steps // 3 * epoch
+        rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(**settings), **how)
+        rest.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{at}"))
+        assert trainer_runs.losses(rest)[at:] == pytest.approx(plain[at:steps], abs=1e-5)
+
+
+def test_random_numbers_of_the_model_go_on_too(tmp_path):
+    how = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2}
+    runs = []
+    for resume in (None, str(tmp_path / "checkpoint-2"), str(tmp_path / "checkpoint-4")):
+        trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(batch_size=16), **how)
+        trainer.model.config.attention_dropout = 0.3
+        for layer in trainer.model.model.layers:
+            layer.self_attn.attention_dropout = 0.3
+        trainer.train(resume_from_checkpoint=resume)
+        runs.append(trainer_runs.losses(trainer))
+    assert runs[1] == pytest.approx(runs[0], abs=1e-6)
+    assert runs[2] == pytest.approx(runs[0], abs=1e-6)
+    assert runs[0] != pytest.approx(tiny_llama.plain_losses(tiny_llama.loader(batch_size=16), 6))
+
+
 def test_a_checkpoint_without_a_state_is_refused_or_its_epoch_begun_anew(tmp_path):
     how = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
     trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
@@ -447,17 +504,13 @@ def test_flash_attention_gets_what_it_goes_by(tmp_path):
 @pytest.mark.parametrize("accumulate", [1, 4])
 def test_two_ranks_equal_one_process_also_after_an_interruption(tmp_path, accumulate):
     steps = 15
-    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=accumulate), steps)
-    run_ranks("trainer_runs", 2, str(tmp_path), str(steps), str(accumulate))
-    found = json.loads((tmp_path / "losses.json").read_text())
-    assert found == pytest.approx(plain, abs=1e-5)
-    resume = str(tmp_path / "checkpoint-7")
-    run_ranks("trainer_runs", 2, str(tmp_path), str(steps), str(accumulate), resume)
-    found = json.loads((tmp_path / "losses.json").read_text())
-    assert found[7:] == pytest.approx(plain[7:], abs=1e-5)
+    eval_loss = check_two_ranks(tmp_path, "transformers", steps, accumulate)
     # And one process goes on where two stopped.
-    loader = tiny_llama.loader(accumulate=accumulate)
+    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=accumulate), steps)
     how = {"max_steps": steps, "gradient_accumulation_steps": accumulate}
-    alone = trainer_runs.trainer(tmp_path, loader, **how)
-    alone.train(resume_from_checkpoint=resume)
+    alone = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
+    alone.train(resume_from_checkpoint=str(tmp_path / "checkpoint-7"))
     assert trainer_runs.losses(alone)[7:] == pytest.approx(plain[7:], abs=1e-5)
+    assert alone.evaluate(trainer_runs.evaluation())["eval_loss"] == pytest.approx(
+        eval_loss, abs=1e-4
+    )

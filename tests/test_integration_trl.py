@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any
 
 import datasets
 import pytest
 import torch
-import trl
 
 import brimful as bf
 import tiny_llama
 import trainer_runs
-from brimful.integrations.trl import SFTTrainer
 from tiny_tokenizer import tokenizer
+from trainer_ranks import check_two_ranks
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:`gradient_checkpointing` is deprecated:FutureWarning"  # TRL's own default sets it
@@ -36,35 +34,6 @@ def _alone(monkeypatch):
     torch.set_num_threads(before)
 
 
-def trainer(
-    folder: Any, train: Any, *, evaluation: Any = None, made: Any = None, **how: Any
-) -> Any:
-    settings = {
-        "per_device_train_batch_size": 2,
-        "logging_steps": 1,
-        "save_strategy": "no",
-        "report_to": [],
-        "max_grad_norm": 0,
-        "use_cpu": True,
-        "disable_tqdm": True,
-        "gradient_checkpointing": False,
-        "bf16": False,
-    }
-    model = tiny_llama.model()
-    adam = tiny_llama.optimizer(model)
-    return trainer_runs.quiet(
-        SFTTrainer(
-            model,
-            trl.SFTConfig(str(folder), **(settings | how)),
-            train_dataset=train,
-            eval_dataset=evaluation,
-            processing_class=tokenizer(),
-            optimizers=(adam, torch.optim.lr_scheduler.ConstantLR(adam, 1.0)),
-            loader=made,
-        )
-    )
-
-
 @pytest.mark.parametrize(("steps", "accumulate"), RUNS)
 def test_losses_equal_those_of_the_plain_loop_also_after_an_interruption(
     tmp_path, steps, accumulate
@@ -77,17 +46,17 @@ def test_losses_equal_those_of_the_plain_loop_also_after_an_interruption(
         "save_strategy": "steps",
         "save_steps": stop,
     }
-    whole = trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
+    whole = trainer_runs.sft_trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
     whole.train()
     assert trainer_runs.losses(whole) == pytest.approx(plain, abs=2e-5)
-    rest = trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
+    rest = trainer_runs.sft_trainer(tmp_path, tiny_llama.loader(accumulate=accumulate), **how)
     rest.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{stop}"))
     assert trainer_runs.losses(rest)[stop:] == pytest.approx(plain[stop:], abs=2e-5)
 
 
 def test_tokens_are_counted_in_varlen_batches(tmp_path):
     loader = tiny_llama.loader(layout="varlen")
-    run = trainer(tmp_path, loader, max_steps=3)
+    run = trainer_runs.sft_trainer(tmp_path, loader, max_steps=3)
     run.train()
     delivered = [batch.num_tokens for batch in islice(tiny_llama.loader(), 3)]
     counts = [entry["num_tokens"] for entry in run.state.log_history if "num_tokens" in entry]
@@ -105,10 +74,10 @@ CHATS = [
 
 def test_what_trl_tokenizes_and_masks_is_packed_here(tmp_path):
     dataset = datasets.Dataset.from_dict({"messages": CHATS})
-    run = trainer(
+    run = trainer_runs.sft_trainer(
         tmp_path,
         dataset,
-        evaluation=dataset,
+        data=dataset,
         made={"seq_len": 32, "num_workers": 0},
         max_steps=3,
         assistant_only_loss=True,
@@ -134,7 +103,7 @@ def test_what_trl_tokenizes_and_masks_is_packed_here(tmp_path):
 
 def test_loaders_evaluate_too_and_by_name(tmp_path):
     sets = {"one": tiny_llama.loader(seed=1), "two": tiny_llama.loader(seed=2)}
-    run = trainer(tmp_path, tiny_llama.loader(), evaluation=sets, max_steps=1)
+    run = trainer_runs.sft_trainer(tmp_path, tiny_llama.loader(), data=sets, max_steps=1)
     metrics = run.evaluate()
     assert {"eval_one_loss", "eval_two_loss"} <= set(metrics)
     again = run.evaluate(tiny_llama.loader(seed=2))
@@ -143,7 +112,7 @@ def test_loaders_evaluate_too_and_by_name(tmp_path):
 
 def test_a_corpus_and_settings_make_a_loader(tmp_path):
     corpus = bf.open(tiny_llama.documents())
-    run = trainer(tmp_path, corpus, made={"seq_len": 64}, max_steps=2)
+    run = trainer_runs.sft_trainer(tmp_path, corpus, made={"seq_len": 64}, max_steps=2)
     run.train()
     assert len(trainer_runs.losses(run)) == 2
 
@@ -151,7 +120,7 @@ def test_a_corpus_and_settings_make_a_loader(tmp_path):
 def test_c29_rows_that_trl_packed_keep_their_documents_apart(tmp_path):
     rows = {"input_ids": [[1, 2, 3, 4, 5]] * 4, "seq_lengths": [[3, 2]] * 4}
     made = {"seq_len": 5, "packing": "concat", "shuffle": False}
-    run = trainer(
+    run = trainer_runs.sft_trainer(
         tmp_path,
         datasets.Dataset.from_dict(rows),
         made=made,
@@ -160,3 +129,9 @@ def test_c29_rows_that_trl_packed_keep_their_documents_apart(tmp_path):
     )
     batch = next(iter(run.get_train_dataloader()))
     assert batch["position_ids"].tolist() == [[0, 1, 2, 0, 1]] * 2
+
+
+@pytest.mark.slow
+def test_two_ranks_equal_one_process_also_after_an_interruption(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONWARNINGS", "ignore")
+    check_two_ranks(tmp_path, "trl", 12, 2)

@@ -44,6 +44,16 @@ class StepLoader(TorchDataLoader[Any]):
             generator=torch.Generator(),  # torch draws a seed for workers, here from nobody's own
         )
 
+    def state_behind(self, steps: int) -> dict[str, Any]:
+        """The loader's state behind so many steps of this object: all of those it has begun, or all
+        but the last, whose batches were handed out and not trained on yet.
+        """
+        batches = self.dataset
+        assert isinstance(batches, _Batches)
+        if batches.before_step is not None and steps < batches.steps:
+            return batches.before_step
+        return self.loader.state_dict()
+
     def close(self) -> None:
         """Ends the threads of the running iteration."""
         assert isinstance(self.dataset, _Batches)
@@ -69,9 +79,16 @@ class _Numbers(Sampler[list[int]]):
 
 
 class _Batches(Dataset[Batch]):
-    """The batches of a loader's epochs, one after the other, whatever number is asked for."""
+    """The batches of a loader's epochs, one after the other, whatever number is asked for.
+
+    Attributes:
+        steps: that were begun here.
+        before_step: the loader's state in front of the last of them.
+    """
 
     def __init__(self, loader: DataLoader) -> None:
+        self.steps = 0
+        self.before_step: dict[str, Any] | None = None
         self._loader = loader
         self._iterator: Iterator[Batch] | None = None
         self._in_step = 0  # micro-batches of the running step that were handed out
@@ -96,6 +113,8 @@ class _Batches(Dataset[Batch]):
         return batch
 
     def _first_of_step(self) -> Batch:
+        self.before_step = self._loader.state_dict()
+        self.steps += 1
         for _ in range(2):  # where an epoch is over, the next one begins
             if self._iterator is None:
                 self._iterator = iter(self._loader)
