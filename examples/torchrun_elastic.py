@@ -88,6 +88,7 @@ def train(steps: int, folder: Path | None, kill_at: int | None) -> dict[int, flo
     """
     torch.manual_seed(0)
     world_size = dist.get_world_size()
+    assert GLOBAL_BATCH % world_size == 0, f"{world_size} ranks do not divide {GLOBAL_BATCH} rows"
     model = DistributedDataParallel(Model())
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     loader = bf.DataLoader(

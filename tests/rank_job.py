@@ -25,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import brimful as bf
 from titan import Checkpointer, PerRank, TrainState
-from truth import corpus_of, mixed
+from truth import corpus_of, document, mixed
 
 LENGTHS = [5, 30, 2, 8, 8, 13, 1, 0, 16, 9, 4, 40, 11, 7, 3] * 3
 GLOBAL_BATCH = 4
@@ -40,6 +40,7 @@ CASES: dict[str, dict[str, Any]] = {
     "balance": {"shuffle": True, "balance": "attention", "accumulate": 2},
     "bucket": {"packing": "bucket"},
     "mixture": {"corpus": "mixture", "shuffle": True},
+    "loss masks": {"corpus": "masked", "shuffle": True, "accumulate": 2},
     "fewer documents than ranks": {"corpus": "one"},
     "skipped steps": {"skip": (1, range(3, 5)), "shuffle": True},
     "losses": {"overlong": "drop"},
@@ -50,6 +51,9 @@ def corpus(name: str) -> bf.Corpus:
     if name == "mixture":
         sources = {"a": LENGTHS, "b": [3] * 20, "c": [17, 4] * 10}
         return mixed(sources, weights={"a": 0.5, "b": 0.2, "c": 0.3})
+    if name == "masked":  # every third token is no label, also in pieces of documents that are cut
+        documents = [document(i, n) for i, n in enumerate(LENGTHS) if n > 1]
+        return bf.open([{"input_ids": tokens, "loss_mask": tokens % 3 > 0} for tokens in documents])
     return corpus_of([9] if name == "one" else LENGTHS)
 
 

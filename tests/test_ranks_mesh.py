@@ -107,6 +107,15 @@ def test_a_part_of_a_mesh_and_one_without_names(as_rank: Any) -> None:
         loader(init_device_mesh("cpu", (2, 4)))
 
 
+def test_a_part_of_a_mesh_that_deals_nothing_is_pointed_out(as_rank: Any) -> None:
+    as_rank(5, 8)
+    mesh = init_device_mesh("cpu", (4, 2), mesh_dim_names=("dp", "tp"))
+    with pytest.warns(UserWarning, match=r"{'tp': 2} has no data-parallel.* 2 of the 8") as caught:
+        made = loader(mesh["tp"])
+    assert caught[0].filename == __file__
+    assert coordinates(made) == (0, 1, 0, 1)
+
+
 def test_arguments_beside_a_mesh(as_rank: Any) -> None:
     as_rank(3, 4)
     mesh = init_device_mesh("cpu", (2, 2), mesh_dim_names=("dp", "cp"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,6 +41,7 @@ MODEL_PARALLEL = (
     "pipeline",
     "expert",
     "sequence",
+    "ulysses",
 )
 
 
@@ -68,8 +70,7 @@ def mesh_place(mesh: Any) -> MeshPlace:
         PlanError: for what is no DeviceMesh, a dimension whose name says nothing, and a process
             that is not in the mesh.
     """
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(mesh, torch.distributed.device_mesh.DeviceMesh):
+    if not _is_mesh(mesh):
         raise PlanError(
             f"mesh is {mesh!r}; give a torch.distributed.device_mesh.DeviceMesh, or rank= and "
             f"world_size= of data parallelism"
@@ -84,10 +85,19 @@ def mesh_place(mesh: Any) -> MeshPlace:
     data = _data_parallel(names)
     context = names.index(CONTEXT_PARALLEL) if CONTEXT_PARALLEL in names else None
     coordinate = mesh.get_coordinate()
+    described = dict(zip(names, sizes, strict=True))
+    distributed = sys.modules["torch"].distributed
     if coordinate is None:
         raise PlanError(
-            f"this process (rank {torch.distributed.get_rank()}) is not in the mesh of "
-            f"{dict(zip(names, sizes, strict=True))}; make loaders in the processes that are"
+            f"this process (rank {distributed.get_rank()}) is not in the mesh of {described}; make "
+            f"loaders in the processes that are"
+        )
+    if not data and mesh.size() < distributed.get_world_size():
+        warnings.warn(
+            f"the mesh of {described} has no data-parallel dimension, and {mesh.size()} of the "
+            f"{distributed.get_world_size()} processes: all such parts read the same data. Give "
+            f"the whole mesh where they should not",
+            stacklevel=4,
         )
     rank = 0
     for dim in data:
@@ -98,6 +108,14 @@ def mesh_place(mesh: Any) -> MeshPlace:
         cp_size=None if context is None else sizes[context],
         cp_rank=None if context is None else coordinate[context],
     )
+
+
+def _is_mesh(mesh: Any) -> bool:
+    if "torch" not in sys.modules:  # whoever has one has imported it
+        return False
+    from torch.distributed.device_mesh import DeviceMesh
+
+    return isinstance(mesh, DeviceMesh)
 
 
 def _data_parallel(names: tuple[str, ...]) -> list[int]:
