@@ -22,7 +22,7 @@ class TorchArgument:
     name: str
     meaning: str
     native: str
-    delegated: str = "torch's own"
+    delegated: str = "delegated"
 
 
 # In torch's order, behind `dataset`; the first twelve may be given by place. torchdata's is last.
@@ -49,7 +49,7 @@ TORCH_ARGUMENTS = (
         "num_workers",
         "worker processes; 0: none",
         "threads that fill batches; 0: none. The default, and None, is 2",
-        "torch's own; None is 0",
+        "delegated; None is 0",
     ),
     TorchArgument(
         "collate_fn",
