@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import torch
 
 import brimful as bf
 from truth import corpus_of, same
@@ -49,3 +50,20 @@ def test_a_terminal_breaks_the_line_between_figures_only(capsys, monkeypatch):
     assert len(lines) > 1
     assert all(line.endswith(",") and len(line) <= 40 for line in lines[:-1])
     assert lines[-1].endswith("1 document split")
+
+
+def test_loaders_on_torchs_path_count_batches(capsys):
+    def numbers():
+        yield from range(6)
+
+    class Stream(torch.utils.data.IterableDataset):
+        def __iter__(self):
+            return numbers()
+
+    for dataset in (range(6), Stream()):
+        loader = bf.DataLoader(dataset, 4)
+        assert [len(batch) for batch in bf.progress(loader)] == [4, 2]
+        line = " ".join(capsys.readouterr().err.split())
+        assert line.startswith("epoch: 2 batches, stall 0.0")
+    list(bf.progress(loader, description="again"))
+    assert "again: 2 batches" in capsys.readouterr().err, "of this epoch, not of both"

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
-from brimful.batch import Batch
 from brimful.loader import DataLoader
+from brimful.telemetry import Stats
+
+if TYPE_CHECKING:
+    from brimful.drop_in.torch_loader import TorchLoader
+    from brimful.drop_in.torch_stats import TorchStats
 
 _REFRESH_SECONDS = 0.1  # of the figures; stats() lists every source, which is too much a batch
 
 
-def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[Batch]:
-    """Iterate over one epoch of `loader` under a live progress bar (tokens/s, utilization, stall).
+def progress(loader: DataLoader | TorchLoader, *, description: str | None = None) -> Iterator[Any]:
+    """Iterate over one epoch of `loader` under a live progress bar (tokens/s, utilization, stall;
+    batches/s where torch's DataLoader serves the dataset).
 
     Prints `Stats.summary()` of the epoch when it ends, also after a `break`: one line, which a
     terminal breaks between figures only. Where stderr is no terminal that line is all. Needs
@@ -32,8 +38,8 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
             f"brimful.progress needs {error.name}: pip install 'brimful[prepare]'"
         ) from error
     console = Console(stderr=True)
-    before = loader.stats()
-    epoch = loader.state_dict()["cursor"]["epoch"]
+    before: Any = loader.stats()
+    name = description or _name(loader)
     bar = Progress(
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
@@ -46,7 +52,7 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
     )
     try:
         with bar:
-            task = bar.add_task(description or "epoch", total=len(loader), figures="")
+            task = bar.add_task(description or "epoch", total=_length(loader), figures="")
             shown = 0.0
             for batch in loader:
                 yield batch
@@ -54,19 +60,35 @@ def progress(loader: DataLoader, *, description: str | None = None) -> Iterator[
                 if (bar.tasks[0].elapsed or 0) - shown < _REFRESH_SECONDS:
                     continue
                 shown = bar.tasks[0].elapsed or 0
-                so_far = loader.stats().since(before)
                 seconds = bar.tasks[0].elapsed or 1e-9
-                bar.update(
-                    task,
-                    figures=f"{so_far.tokens / seconds / 1e6:.2f} M tokens/s, "
-                    f"{100 * (so_far.utilization or 0):.1f} % full, "
-                    f"stall {100 * so_far.stall_seconds / seconds:.0f} %",
-                )
+                bar.update(task, figures=_figures(loader.stats().since(before), seconds))
     finally:
-        line = f"{description or f'epoch {epoch}'}: {loader.stats().since(before).summary()}"
+        line = f"{name}: {loader.stats().since(before).summary()}"
         if console.is_terminal:
             line = _broken_between_figures(line, console.width)
         console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _name(loader: DataLoader | TorchLoader) -> str:
+    if isinstance(loader, DataLoader):
+        return f"epoch {loader.state_dict()['cursor']['epoch']}"
+    return "epoch"
+
+
+def _length(loader: DataLoader | TorchLoader) -> int | None:
+    """Batches of the epoch; None where an iterable dataset does not tell."""
+    try:
+        return len(loader)
+    except TypeError:
+        return None
+
+
+def _figures(so_far: Stats | TorchStats, seconds: float) -> str:
+    stall = f"stall {100 * so_far.stall_seconds / seconds:.0f} %"
+    if not isinstance(so_far, Stats):
+        return f"{so_far.batches / seconds:.1f} batches/s, {stall}"
+    full = 100 * (so_far.utilization or 0)
+    return f"{so_far.tokens / seconds / 1e6:.2f} M tokens/s, {full:.1f} % full, {stall}"
 
 
 def _broken_between_figures(line: str, width: int) -> str:
