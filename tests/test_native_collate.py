@@ -217,6 +217,19 @@ def test_loss_masks_of_files_make_dicts_whose_labels_are_cut_as_the_tokens_are(t
     assert found == wanted
 
 
+@pytest.mark.parametrize("ingest", [None, "once"])
+@pytest.mark.parametrize("first", [[7, 8], {"input_ids": [7, 8]}])
+def test_no_mask_is_lost_because_the_first_item_has_none(first, ingest):
+    dataset = [first, {"input_ids": [1, 2], "labels": [-100, 2]}]
+    if ingest is None and isinstance(first, list):
+        dataset[0] = {"input_ids": first, "labels": None}
+    (items,) = packed_as_torch(dataset, 2, ingest=ingest)
+    assert items == [
+        {"input_ids": [7, 8], "labels": [7, 8]},
+        {"input_ids": [1, 2], "labels": [-100, 2]},
+    ]
+
+
 def test_files_without_masks_give_tensors_and_tables_dicts(tmp_path):
     with bf.ShardWriter(tmp_path / "s") as writer:
         writer.add([1, 2, 3])

@@ -136,7 +136,7 @@ class DataLoader(TorchAttributes):
         self.config = LoaderConfig(**settings | share)
         if collate_fn is not None:
             check_collating(self.config)
-        self.corpus, self._items = corpus_of(dataset, self.config.ingest)
+        self.corpus, self._first_item = corpus_of(dataset, self.config.ingest)
         self._sampler_epoch = SamplerEpoch(sampler, len(self.corpus))
 
         config = self.config

@@ -19,7 +19,6 @@ from brimful.corpus import Corpus
 from brimful.device_loader import DeviceFeed
 from brimful.drop_in.collate import Collator, has_loss_masks
 from brimful.drop_in.ingest import form_of_items, is_mapped
-from brimful.drop_in.items import ItemForm
 from brimful.drop_in.samplers import SamplerEpoch
 from brimful.pinned import can_pin
 from brimful.place import Place, checked_epoch
@@ -59,7 +58,7 @@ class TorchAttributes:
     _place: Place
     _sampler_epoch: SamplerEpoch
     _feed: DeviceFeed | None
-    _items: ItemForm | None
+    _first_item: Any  # of a dataset that was read
     _pins: bool  # whatever it delivers
     _pin: bool  # batches of its own
     _prefetch: _core.PrefetchConfig
@@ -189,9 +188,8 @@ class TorchAttributes:
         self._prefetch = native.make_prefetch(config, supplied=self._pin)
         self._collate = None
         if function is not None:
-            if self._items is None:
-                masked = has_loss_masks(self.corpus)
-                self._items = form_of_items(self._torch.dataset, masked=masked)
+            masked = has_loss_masks(self.corpus)
+            form = form_of_items(self._torch.dataset, self._first_item, masked=masked)
             self._collate = Collator(
-                function, self._items, self.corpus, pad_token_id=config.pad_token_id, pin=self._pins
+                function, form, self.corpus, pad_token_id=config.pad_token_id, pin=self._pins
             )

@@ -24,7 +24,7 @@ _AT_ONCE = 256  # items asked for together, where a dataset has `__getitems__`
 _DTYPE = np.dtype(np.int32)  # of the temporary shards: any vocabulary fits
 
 
-def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None]:
+def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, Any]:
     """The corpus that a loader reads, of whatever it was given as its dataset.
 
     Args:
@@ -36,7 +36,7 @@ def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None
             read: it is mapped already.
 
     Returns:
-        The corpus, and the form of the items that were read, if any were.
+        The corpus, and the first item that was read; None where none was.
 
     Raises:
         PlanError: the dataset is none of this; it says what to do.
@@ -63,16 +63,20 @@ def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, ItemForm | None
         ) from None
 
 
-def form_of_items(dataset: Any, *, masked: bool) -> ItemForm:
+def form_of_items(dataset: Any, item: Any, *, masked: bool) -> ItemForm:
     """The form of what torch's loader would take from a dataset, by its first item.
 
     What torch cannot run as a dataset of documents (a corpus, files, a table, one long array) gives
     int64 tensors, or dicts of `input_ids` and `labels` where it is `masked`.
+
+    Args:
+        item: the first one, where it was read already.
+        masked: some documents have loss masks.
     """
-    if not isinstance(dataset, Corpus) and not is_mapped(dataset) and len(dataset):
+    if item is None and not isinstance(dataset, Corpus) and not is_mapped(dataset) and len(dataset):
         item = dataset[0]
-        if isinstance(item, Mapping) or (hasattr(item, "__len__") and np.ndim(item) == 1):
-            return ItemForm(item)
+    if isinstance(item, Mapping) or (hasattr(item, "__len__") and np.ndim(item) == 1):
+        return ItemForm(item, masked=masked)
     return own_form(masked=masked)
 
 
@@ -91,22 +95,22 @@ def _is_map_style(dataset: Any) -> bool:
     return hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
 
 
-def _read_once(dataset: Any) -> tuple[Corpus, ItemForm | None]:
+def _read_once(dataset: Any) -> tuple[Corpus, Any]:
     """Every item of a map-style dataset, as shards in a folder that goes with the corpus."""
     folder = TemporaryFolder()
     try:
-        form = _write_items(dataset, folder.path / "shards")
+        first = _write_items(dataset, folder.path / "shards")
         corpus = open(folder.path / "shards")
     except BaseException:
         folder.remove()
         raise
     corpus._keep.append(folder)
-    return corpus, form
+    return corpus, first
 
 
-def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
-    """Returns the form of the first item; None where there is none."""
-    form: ItemForm | None = None
+def _write_items(dataset: Any, shards: Path) -> Any:
+    """Returns the first item; None where there is none."""
+    first_item = None
     others: dict[str, None] = {}  # in the order in which they were met
     with ShardWriter(shards, dtype=_DTYPE) as writer:
         for first, items in _items(dataset):
@@ -114,7 +118,7 @@ def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
                 _document(item, f"item {first + i} of the {_kind(dataset)}", others)
                 for i, item in enumerate(items)
             ]
-            form = form or ItemForm(items[0])
+            first_item = items[0] if first == 0 else first_item
             writer.add_batch(*_end_to_end(documents))
     if others:
         warnings.warn(
@@ -122,7 +126,7 @@ def _write_items(dataset: Any, shards: Path) -> ItemForm | None:
             f"{', '.join(map(repr, others))}",
             stacklevel=5,
         )
-    return form
+    return first_item
 
 
 def _items(dataset: Any) -> Iterator[tuple[int, list[Any]]]:

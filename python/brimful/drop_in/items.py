@@ -15,19 +15,29 @@ import numpy.typing as npt
 from brimful.torch_module import torch_if_installed
 
 _IGNORE_LABEL = -100
+_MASKED = ("labels", "loss_mask")
 
 Tokens = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.uint8] | None  # None: every token is trained
 
 
 class ItemForm:
-    """The form of the items of one dataset: what `item` is.
+    """The form of the items of one dataset: what `item` is, one of them.
+
+    Args:
+        item: token ids, or a dict with `input_ids`.
+        masked: some items tell which of their tokens are trained. Where this one does not, the form
+            has `labels` for them.
 
     Attributes:
-        masked: whether an item tells which of its tokens are trained.
+        masked: whether items of this form tell it.
     """
 
-    def __init__(self, item: Any) -> None:
+    def __init__(self, item: Any, *, masked: bool = False) -> None:
+        labelled = isinstance(item, Mapping) and any(item.get(key) is not None for key in _MASKED)
+        if masked and not labelled:
+            item = dict(item) if isinstance(item, Mapping) else {"input_ids": item}
+            item["labels"] = item["input_ids"]
         self._columns: dict[str, Callable[[Any], Any]] | None = None
         if isinstance(item, Mapping):
             self._columns = {
@@ -37,9 +47,7 @@ class ItemForm:
             }
         else:
             self._alone = _as_kind_of(item)
-        self.masked = self._columns is not None and not {"labels", "loss_mask"}.isdisjoint(
-            self._columns
-        )
+        self.masked = masked or labelled
 
     def make(self, tokens: Tokens, mask: Mask) -> Any:
         """An item of these tokens [n], with mask [n]."""
@@ -55,7 +63,7 @@ def own_form(*, masked: bool) -> ItemForm:
     torch = torch_if_installed()
     empty = np.empty(0, np.int64)
     values = empty if torch is None else torch.from_numpy(empty)
-    return ItemForm({"input_ids": values, "labels": values} if masked else values)
+    return ItemForm(values, masked=masked)
 
 
 def _labels(tokens: Tokens, mask: Mask) -> npt.NDArray[Any]:
