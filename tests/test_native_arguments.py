@@ -219,9 +219,16 @@ def test_a_bad_value_is_refused_when_it_is_set_and_changes_nothing(name, value, 
     assert sum(loader) == 10
 
 
-def test_a_collate_function_cannot_be_given_to_a_loader_of_columns():
-    with pytest.raises(ValueError, match="make another loader"):
-        native().collate_fn = list
+def test_a_collate_function_can_be_given_later_where_there_are_documents():
+    loader = native(2, packing="pad")
+    assert isinstance(next(iter(loader)), bf.Batch)
+    loader.collate_fn = lambda documents: [document.tolist() for document in documents]
+    loader.set_epoch(0)
+    assert next(iter(loader)) == [DATASET[0].tolist(), DATASET[1].tolist()]
+    loader = native(2, fields=("labels",))
+    with pytest.raises(ValueError, match="leave fields out"):
+        loader.collate_fn = list
+    assert isinstance(next(iter(loader)), bf.Batch)
 
 
 def test_each_argument_of_torch_is_explained():

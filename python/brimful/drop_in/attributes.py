@@ -12,12 +12,11 @@ import multiprocessing
 from typing import Any, NoReturn
 
 from brimful import _core, native
-from brimful._core import PlanError
 from brimful.arguments import TorchArguments, check_collate_fn, checked_context, depth_of
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceFeed
-from brimful.drop_in.collate import Collator, has_loss_masks
+from brimful.drop_in.collate import Collator, check_collating, has_loss_masks
 from brimful.drop_in.ingest import form_of_items, is_mapped
 from brimful.drop_in.samplers import SamplerEpoch
 from brimful.pinned import can_pin
@@ -139,11 +138,7 @@ class TorchAttributes:
     @collate_fn.setter
     def collate_fn(self, function: Any) -> None:
         check_collate_fn(function)
-        if self._torch.collate_fn is None:
-            raise PlanError(
-                "collate_fn cannot be set on a loader without one, whose batches have the columns "
-                "of fields=: make another loader, and give it this one's state_dict() to go on"
-            )
+        check_collating(self.config)
         self._torch = dataclasses.replace(self._torch, collate_fn=function)
         self._reconfigure()
 
