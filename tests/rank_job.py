@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import brimful as bf
@@ -126,10 +127,11 @@ def gradient(model: Any, loader: bf.DataLoader, world_size: int) -> list[float]:
             torch.where(batch["labels"] < 0, -100, batch["labels"] % 50)[:, 1:].flatten(),
             reduction="sum",
         )
-        # DDP averages over ranks.
+        # DDP and FSDP average over ranks.
         (loss * (world_size / batch.num_items_step_global)).backward()
-    weight = next(model.parameters())
-    return [float(value) for value in weight.grad.flatten()[:200]]
+    found = next(model.parameters()).grad
+    whole = found.full_tensor() if hasattr(found, "full_tensor") else found  # FSDP holds shares
+    return [float(value) for value in whole.flatten()[:200]]
 
 
 def bigrams() -> torch.nn.Module:
@@ -188,11 +190,14 @@ def evaluation(_: Path) -> list[Any]:
 
 def everything(folder: Path) -> dict[str, Any]:
     """All but training, in one start of the processes."""
-    model = DistributedDataParallel(bigrams())
     world_size = dist.get_world_size()
+    models = {"ddp": DistributedDataParallel(bigrams()), "fsdp": fully_shard(bigrams())}
     return {
         "deliver": deliver(folder),
-        "gradient": gradient(model, make("accumulate", world_size), world_size),
+        "gradients": {
+            name: gradient(model, make("accumulate", world_size), world_size)
+            for name, model in models.items()
+        },
         "checkpoint": checkpoint(folder),
         "meshes": meshes(folder),
         "evaluation": evaluation(folder),
