@@ -36,7 +36,7 @@ def sources() -> dict[str, bf.Corpus]:
     """Documents of bytes: docstrings and functions of modules, and functions of packages."""
     library = Path(sysconfig.get_paths()["stdlib"])
     packages = ("json", "logging", "email", "unittest")
-    modules = sorted(library.glob("*.py"))[:60]
+    modules = sorted(library.glob("*.py"))[:40]
     texts = {
         "prose": [text for file in modules for text in docstrings(file)],
         "modules": [text for file in modules for text in functions(file)],
@@ -152,7 +152,7 @@ class Run:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--tokens", type=int, default=500_000)
+    parser.add_argument("--tokens", type=int, default=360_000)
     parser.add_argument("--stretches", type=int, default=9, help="lines to print")
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -64,8 +64,10 @@ def run(name: str, folder: Path, *arguments: str) -> str:
     return done.stdout
 
 
-def test_there_is_something_to_find_for_each_example() -> None:
+def test_each_example_is_looked_at_and_told_of() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.py")} == set(PRINTS)
+    readme = (EXAMPLES.parent / "README.md").read_text().split("\n## Examples\n")[1]
+    assert set(re.findall(r"^\| `(\w+)\.py` \|", readme, re.MULTILINE)) == set(PRINTS)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -52,3 +53,9 @@ def test_of_jax(name: str, failures: Any) -> None:
 @pytest.mark.parametrize("name", LONG)
 def test_of_jax_at_length(name: str) -> None:
     assert not failed([name])
+
+
+def test_without_jax_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'brimful\[jax\]'"):
+        importlib.import_module("brimful.integrations.jax")

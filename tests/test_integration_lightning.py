@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import logging
 import os
 import subprocess
@@ -31,6 +33,7 @@ with warnings.catch_warnings():
 pytestmark = [
     pytest.mark.filterwarnings(r"ignore:`isinstance\(treespec, LeafSpec\)` is deprecated"),
     pytest.mark.filterwarnings("ignore:The dirpath has changed from"),
+    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists and is not empty"),
     pytest.mark.filterwarnings("ignore:Be aware that when using `ckpt_path`, callbacks used to"),
     pytest.mark.filterwarnings("ignore:.*`dataloader_iter`"),
 ]
@@ -179,6 +182,55 @@ def test_a_run_goes_on_from_each_of_its_checkpoints(name: str, tmp_path: Path) -
         assert rest == whole[len(whole) - len(rest) :]
         assert all(entry[4] >= step for entry in rest if accumulate == 1)
         assert whole[len(whole) - len(rest) - 1][4] == whole_steps(whole)[step - 1]
+
+
+@pytest.mark.parametrize("how", [{"max_epochs": 2}, {"max_epochs": -1, "max_steps": 30}])
+def test_a_batch_that_is_not_finished_comes_again(how: dict[str, Any], tmp_path: Path) -> None:
+    """An exception, or a signal, makes Lightning save in the middle of a batch."""
+
+    class Saves(lightning.Callback):
+        def on_exception(self, trainer: Any, *_: Any) -> None:
+            trainer.save_checkpoint(path)
+
+    class Fails(Watcher):
+        def training_step(self, batch: Any, batch_idx: int) -> Any:
+            if batch.step in at:
+                at.remove(batch.step)
+                raise OSError("away")
+            return super().training_step(batch, batch_idx)
+
+    at = {0, 1, 7, 16, 17, 22, 28}
+    seen: list[Any] = []
+    path = tmp_path / "saved.ckpt"
+    for _ in range(len(at) + 1):
+        model = Fails()
+        made = trainer(callbacks=[Saves()], **how)
+        with contextlib.suppress(OSError):
+            made.fit(model, datamodule=data(), ckpt_path=path if path.exists() else None)
+        seen += model.seen
+    assert not at
+    assert [entry[2:] for entry in seen] == [entry[2:] for entry in plain(2)][: len(seen)]
+    assert len(seen) == how.get("max_steps", 34)
+
+
+def test_a_run_goes_on_that_was_stopped_often(tmp_path: Path) -> None:
+    seen: list[Any] = []
+    path = None
+    for steps in range(3, 42, 3):
+        model = Watcher()
+        made = trainer(
+            tmp_path, max_steps=steps, callbacks=[saving(tmp_path, every_n_train_steps=3)]
+        )
+        made.fit(model, datamodule=data(), ckpt_path=path)
+        path = tmp_path / f"step={steps}.ckpt"
+        seen += model.seen
+    assert [entry[2:] for entry in seen] == [entry[2:] for entry in plain(3)][:39]
+
+
+def test_overfitting_sees_the_same_batches_each_epoch() -> None:
+    model = Watcher()
+    trainer(max_epochs=3, overfit_batches=2).fit(model, datamodule=data())
+    assert [entry[-1] for entry in model.seen] == 3 * [entry[-1] for entry in plain(1)[:2]]
 
 
 def whole_steps(whole: list[tuple[Any, ...]]) -> list[int]:
@@ -405,6 +457,13 @@ def test_settings_that_contradict_the_trainer_are_refused() -> None:
         )
     with pytest.raises(bf.PlanError, match="seq_len is missing"):
         trainer(max_steps=1).fit(Watcher(), datamodule=DataModule([np.arange(9)] * 9))
+
+
+def test_without_lightning_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "lightning.pytorch", None)
+    monkeypatch.delitem(sys.modules, "brimful.integrations.lightning")
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'brimful\[lightning\]'"):
+        importlib.import_module("brimful.integrations.lightning")
 
 
 PROGRAM = """

@@ -195,8 +195,7 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
             return False
         if type(trainer.precision_plugin).convert_input is Precision.convert_input:
             return False
-        taken = getattr(trainer.lightning_module, step)
-        return not is_param_in_hook_signature(taken, "dataloader_iter", explicit=True)
+        return not _fetches(trainer.lightning_module, step)
 
 
 class _Training:
@@ -211,6 +210,7 @@ class _Training:
         self._module = module
         self._epoch: int | None = None  # begun last, or that a loaded state stands in
         self._delivered = 0  # batches of it
+        self._before: dict[str, Any] | None = None  # the loader's state before the last of them
         self._resumed: dict[str, Any] | None = None  # a state that no pass has begun from
         self._lengths: dict[int, int] = {}  # of one epoch: the last that was asked for
 
@@ -224,11 +224,14 @@ class _Training:
         self._lengths = {cursor.epoch: self._delivered + self.loader._count_batches(cursor)}
 
     def place(self) -> dict[str, Any]:
-        """The loader's state, and the batches that were delivered of the epoch begun last."""
+        """The loader's state, and the batches that were delivered of the epoch begun last. A batch
+        that the trainer is at work on, as when an exception or a signal makes it save, comes again.
+        """
+        unfinished = self._before is not None and self._finished() == self._delivered - 1
         return {
-            "loader": self.loader.state_dict(),
+            "loader": self._before if unfinished else self.loader.state_dict(),
             "epoch": -1 if self._epoch is None else self._epoch,
-            "batches": self._delivered,
+            "batches": self._delivered - unfinished,
         }
 
     def close(self) -> None:
@@ -269,9 +272,22 @@ class _Training:
         self._resumed = None
         self.loader.set_epoch(epoch)
         seals = self._module._seals("training_step")
-        for batch in self.loader:
+        batches = iter(self.loader)
+        while True:
+            self._before = self.loader.state_dict()
+            batch = next(batches, None)
+            if batch is None:
+                self._before = None
+                return
             self._delivered += 1
             yield _Sealed(batch) if seals else batch
+
+    def _finished(self) -> int | None:
+        """Batches of the epoch that the trainer has done with, where it fetches them itself."""
+        trainer = self._module.trainer
+        if trainer is None or _fetches(trainer.lightning_module, "training_step"):
+            return None
+        return int(trainer.fit_loop.epoch_loop.batch_progress.current.processed)
 
     def _is_over(self, epoch: int) -> bool:
         """Whether nothing is left of an epoch: a trainer that counts steps asks once more for the
@@ -285,7 +301,7 @@ class _Training:
     def _epoch_of_trainer(self) -> int:
         trainer = self._module.trainer
         if trainer is not None:
-            return int(trainer.current_epoch)
+            return 0 if trainer.overfit_batches else int(trainer.current_epoch)
         return 0 if self._epoch is None else self._epoch + (self._resumed is None)
 
 
@@ -313,6 +329,11 @@ class _Sealed:
 
     def __init__(self, batch: Batch) -> None:
         self.batch = batch
+
+
+def _fetches(model: Any, step: str) -> bool:
+    """Whether a step takes batches out of an iterator by itself, past all hooks."""
+    return bool(is_param_in_hook_signature(getattr(model, step), "dataloader_iter", explicit=True))
 
 
 def _agree(loader: DataLoader, wanted: Mapping[str, Any]) -> bool:
