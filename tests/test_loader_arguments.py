@@ -70,11 +70,10 @@ def test_numpy_integers_and_none_are_taken_as_users_write_them():
     assert type(loader.config.batch_size) is int
 
 
-def test_loaders_and_iterators_are_not_copied_in_silence():
-    loader = bf.DataLoader(corpus_of([4]), seq_len=4)
-    for thing in (loader, iter(loader)):
-        with pytest.raises(TypeError, match="cannot be pickled or copied"):
-            copy.copy(thing)
+def test_iterators_are_not_copied_in_silence():
+    iterator = iter(bf.DataLoader(corpus_of([4]), seq_len=4))
+    with pytest.raises(TypeError, match="cannot be pickled or copied"):
+        copy.copy(iterator)
 
 
 def test_ranks_come_from_torchruns_environment(monkeypatch):

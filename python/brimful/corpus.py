@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -83,6 +83,7 @@ class Corpus:
         self.info = info
         self.rule = rule
         self._keep: list[object] = []  # what must not go before the corpus: its temporary files
+        self._made_by: Callable[[], Corpus] | None = None  # opens the same files again
 
     def __len__(self) -> int:
         return self._native.num_documents
@@ -117,6 +118,20 @@ class Corpus:
     def describe(self) -> str:
         """One line a source: its size, format, dtype, unit and where document ends come from."""
         return "\n".join(map(str, self.info))
+
+    def __copy__(self) -> Corpus:
+        return self
+
+    def __deepcopy__(self, _: object) -> Corpus:
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[], Corpus], tuple[()]]:
+        if self._made_by is None:
+            raise TypeError(
+                "this corpus holds tokens in memory and cannot be pickled: write them to shards "
+                "with brimful.ShardWriter, or give the loader the list or dataset itself"
+            )
+        return self._made_by, ()
 
     def __repr__(self) -> str:
         n = len(self.info)

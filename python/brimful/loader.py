@@ -9,7 +9,7 @@ import os
 import warnings
 from collections.abc import Callable, Mapping
 from types import GenericAlias
-from typing import Any, NoReturn
+from typing import Any
 
 from brimful import _core, native
 from brimful import state as state_module
@@ -20,6 +20,7 @@ from brimful.device_loader import DeviceBlocks, DeviceFeed
 from brimful.drop_in.attributes import TorchAttributes
 from brimful.drop_in.choice import torch_loader_or_path
 from brimful.drop_in.collate import check_collating
+from brimful.drop_in.copies import reduced
 from brimful.drop_in.explain import Explanation, explanation
 from brimful.drop_in.ingest import corpus_of
 from brimful.drop_in.path import Path
@@ -81,6 +82,7 @@ class DataLoader(TorchAttributes):
 
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], as torch's users write
 
+    _call: tuple[tuple[Any, ...], dict[str, Any]]  # what the loader was made with
     _path = Path(True, "a class derived from brimful.DataLoader is native")
 
     def __init__(
@@ -174,6 +176,7 @@ class DataLoader(TorchAttributes):
             return chosen
         loader = super().__new__(cls)
         loader._path = chosen
+        loader._call = (args, arguments)
         return loader
 
     functools.update_wrapper(__new__, __init__, assigned=())  # signatures are those of __init__
@@ -299,11 +302,8 @@ class DataLoader(TorchAttributes):
         for stream in list(self._live):
             self._retire(stream)
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError(
-            "a brimful.DataLoader cannot be pickled or copied: make one where it is needed, and "
-            "give it the other's state_dict()"
-        )
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(self, *self._call)
 
     def __del__(self) -> None:
         place = getattr(self, "_place", None)

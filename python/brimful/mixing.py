@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -86,6 +87,10 @@ def mix(
     warn_of_absent_sources(info, rule)
     mixed = Corpus(_core.Corpus(list(parts)), parts, info, None if rule.is_plain else rule)
     mixed._keep += [thing for corpus in corpora.values() for thing in corpus._keep]
+    mixed._made_by = functools.partial(
+        mix, dict(corpora), weights=weights, unit=unit, when_dry=when_dry, max_passes=max_passes,
+        epoch_tokens=epoch_tokens,
+    )  # fmt: skip
     return mixed
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeGuard
@@ -78,7 +79,10 @@ def open(
         if rows == "sequences" or any(argument is not None for argument in given):
             raise FormatError("a dataset tells all of itself; leave the other arguments out")
         opener = open_saved if is_saved else open_dataset
-        return _table_corpus(opener(source, name=_NAME))
+        corpus = _table_corpus(opener(source, name=_NAME))
+        if is_saved:
+            corpus._made_by = functools.partial(open, _absolute(source))
+        return corpus
     # An empty list may hold no files or no arrays: loss_masks= tells.
     are_paths = _is_list(source) and _are_all(source, str | os.PathLike)
     if is_path or (are_paths and (source or isinstance(loss_masks, bool | None))):
@@ -89,10 +93,21 @@ def open(
         options = FileOptions(format, dtype_name, boundary, rows, loss_masks)
         paths = list_files([source] if is_path else source, format)
         check_masks_are_there(paths, options)
-        return _corpus([open_file(path, options) for path in paths])
+        corpus = _corpus([open_file(path, options) for path in paths])
+        corpus._made_by = functools.partial(
+            open,
+            _absolute(source) if is_path else [_absolute(path) for path in source],
+            format=format, dtype=dtype, eos=eos, rows=rows, loss_masks=loss_masks,
+        )  # fmt: skip
+        return corpus
     if format is not None or rows == "sequences" or isinstance(loss_masks, bool):
         raise FormatError("format=, rows= and a loss_masks= of True or False go with files")
     return _corpus(_open_memory(source, dtype_name, boundary, loss_masks))
+
+
+def _absolute(path: str | os.PathLike[str]) -> str:
+    """The same file or pattern, whatever the working directory is."""
+    return os.path.abspath(path)
 
 
 def _is_table(source: Any) -> bool:

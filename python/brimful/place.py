@@ -29,6 +29,7 @@ class Place:
     Attributes:
         pending: where the next iterator begins, unless an epoch is pinned.
         loaded: a state waits there to be used.
+        pinned_epoch: what every iteration delivers, None where nobody fixed it.
         ignored: nobody has made an iterator of a loaded state.
     """
 
@@ -38,11 +39,11 @@ class Place:
         self.ignored = False
         self._newest: _Pass | None = None
         self._left: _core.Cursor | None = None  # where the newest iterator stood when it went
-        self._pinned_epoch: int | None = None
+        self.pinned_epoch: int | None = None
 
     def next_cursor(self) -> _core.Cursor:
         """Where the next iterator begins."""
-        epoch = self._pinned_epoch
+        epoch = self.pinned_epoch
         if epoch is None or (self.loaded and self.pending.epoch == epoch):
             return self.pending
         return _core.Cursor(epoch)
@@ -78,7 +79,7 @@ class Place:
 
     def pin(self, epoch: int) -> None:
         """Every following iteration is of this epoch, and a state speaks of the next one."""
-        self._pinned_epoch = epoch
+        self.pinned_epoch = epoch
         self._left = None
 
     def load(self, cursor: _core.Cursor) -> None:
