@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ with warnings.catch_warnings():
     )
     from megatron.core.datasets.gpt_dataset import GPTDataset, GPTDatasetConfig
     from megatron.core.datasets.utils import Split, normalize
+
+logging.getLogger("megatron").setLevel(logging.ERROR)  # it advises on caches and blends
 
 # No pad token: padding is -1, and 0 in what is delivered.
 TOKENIZER = SimpleNamespace(vocab_size=None, eod=0, unique_identifiers={})

@@ -26,4 +26,13 @@ pybind11::array_t<T> to_array(std::vector<T, Allocator> values) {
   return pybind11::array_t<T>({size}, data, keep(std::move(values)));
 }
 
+// Shares ownership of a Python object with threads that do not hold the GIL.
+inline std::shared_ptr<const void> share(pybind11::object object) {
+  return {object.release().ptr(), [](PyObject* pointer) {
+            if (!Py_IsInitialized()) return;
+            const pybind11::gil_scoped_acquire gil;
+            Py_DECREF(pointer);
+          }};
+}
+
 }  // namespace brimful

@@ -27,15 +27,6 @@ namespace brimful {
 namespace py = pybind11;
 namespace {
 
-// Shares ownership of a Python object with threads that do not hold the GIL.
-std::shared_ptr<const void> share(py::object object) {
-  return {object.release().ptr(), [](PyObject* pointer) {
-            if (!Py_IsInitialized()) return;
-            const py::gil_scoped_acquire gil;
-            Py_DECREF(pointer);
-          }};
-}
-
 template <class Failure, class T>
 T known(std::optional<T> parsed, const char* argument, const std::string& name,
         const char* choices) {

@@ -3,13 +3,19 @@
 #include <pybind11/stl.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 #include "bindings/arrays.hpp"
 #include "bindings/bindings.hpp"
 #include "bindings/pack_arguments.hpp"
 #include "bindings/released_gil.hpp"
+#include "core/error.hpp"
 #include "plan/blend.hpp"
+#include "plan/row_order.hpp"
 #include "plan/sample_index.hpp"
 
 namespace brimful {
@@ -59,9 +65,42 @@ BlendArrays blended(std::int64_t samples, const Deal& deal) {
   return {to_array(std::move(sets)), to_array(std::move(numbers))};
 }
 
+Integers integers(const py::array& array) {
+  using Kind = Integers::Kind;
+  const auto make = [&](Kind kind) {
+    return Integers{share(array), array.data(), array.size(), kind};
+  };
+  if (!(array.flags() & py::array::c_style)) throw PlanError("an index that is not contiguous");
+  if (py::isinstance<py::array_t<std::int16_t>>(array)) return make(Kind::kInt16);
+  if (py::isinstance<py::array_t<std::int32_t>>(array)) return make(Kind::kInt32);
+  if (py::isinstance<py::array_t<std::uint32_t>>(array)) return make(Kind::kUint32);
+  if (py::isinstance<py::array_t<std::int64_t>>(array)) return make(Kind::kInt64);
+  throw PlanError("an index of a dtype that none has");
+}
+
+using SampleArrays = std::tuple<py::array, py::array, py::array>;
+
+std::shared_ptr<RowOrder> make_rows(const std::vector<SampleArrays>& samples, std::int64_t rows,
+                                    const std::optional<std::pair<py::array, py::array>>& blend) {
+  std::vector<SourceSamples> sources;
+  for (const auto& [documents, begins, order] : samples) {
+    sources.push_back({integers(documents), integers(begins), integers(order)});
+  }
+  Integers sets;
+  Integers numbers;
+  if (blend) {
+    sets = integers(blend->first);
+    numbers = integers(blend->second);
+  }
+  return std::make_shared<RowOrder>(std::move(sources), std::move(sets), std::move(numbers), rows);
+}
+
 }  // namespace
 
 void bind_megatron(py::module_& m) {
+  py::class_<RowOrder, std::shared_ptr<RowOrder>>(m, "RowOrder")
+      .def(py::init(&make_rows), py::arg("samples"), py::arg("rows"), py::arg("blend"))
+      .def_property_readonly("rows", &RowOrder::rows);
   m.def(
       "count_samples",
       [](std::int64_t tokens, std::int64_t seq_len, bool extra_token, bool drop_partial) {

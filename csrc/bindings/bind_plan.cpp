@@ -16,6 +16,7 @@
 #include "plan/dealer.hpp"
 #include "plan/losses.hpp"
 #include "plan/plan.hpp"
+#include "plan/row_order.hpp"
 
 namespace brimful {
 namespace py = pybind11;
@@ -30,7 +31,8 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
                                 std::int64_t window, const std::string& shuffle,
                                 std::int64_t shuffle_block, std::uint64_t seed, bool balance,
                                 std::int64_t align, bool carry_label,
-                                const std::vector<MixRow>& mixes) {
+                                const std::vector<MixRow>& mixes,
+                                const std::optional<std::shared_ptr<RowOrder>>& rows) {
   const auto strategy = parse_strategy(packing);
   if (!strategy) throw PlanError("packing: no strategy is called '" + packing + "'");
   const auto rule = parse_overlong(overlong);
@@ -39,7 +41,8 @@ std::shared_ptr<Plan> make_plan(std::shared_ptr<Corpus> corpus, std::int64_t seq
   options.max_segments = max_segments.value_or(PackOptions::kUnlimited);
   const auto kind = parse_shuffle(shuffle);
   if (!kind) throw PlanError("shuffle: no order is called '" + shuffle + "'");
-  PlanConfig config{seq_len, options, window, *kind, shuffle_block, seed, balance, carry_label, {}};
+  PlanConfig config{seq_len, options, window,      *kind, shuffle_block,
+                    seed,    balance, carry_label, {},    rows.value_or(nullptr)};
   for (const auto& [mix, epoch, from] : mixes) config.mixes.push_back({mix, epoch, from});
   const ReleasedGil nogil;
   return std::make_shared<Plan>(std::move(corpus), std::move(config));
@@ -63,12 +66,12 @@ std::map<std::string, py::array> window(const Plan& plan, std::int64_t epoch, st
 py::array_t<std::int64_t> draws(const Plan& plan, std::int64_t epoch, std::int64_t first,
                                 std::int64_t count) {
   if (epoch < 0) throw py::index_error();
-  const std::int64_t all = plan.sampler().epoch_draws(epoch);
+  const std::int64_t all = plan.draws().epoch_draws(epoch);
   if (first < 0 || count < 0 || first > all - count) throw py::index_error();
   std::vector<std::int64_t> documents(static_cast<std::size_t>(count));
   {
     const ReleasedGil nogil;
-    plan.sampler().draw(epoch, first, documents);
+    plan.draws().draw(epoch, first, documents);
   }
   return to_array(std::move(documents));
 }
@@ -80,10 +83,11 @@ void bind_plan(py::module_& m) {
       .def(py::init(&make_plan), py::kw_only(), py::arg("corpus"), py::arg("seq_len"),
            py::arg("packing"), py::arg("overlong"), py::arg("buffer"), py::arg("max_segments"),
            py::arg("window"), py::arg("shuffle"), py::arg("shuffle_block"), py::arg("seed"),
-           py::arg("balance"), py::arg("align"), py::arg("carry_label"), py::arg("mixes"))
+           py::arg("balance"), py::arg("align"), py::arg("carry_label"), py::arg("mixes"),
+           py::arg("rows"))
       .def(
           "epoch_draws",
-          [](const Plan& p, std::int64_t epoch) { return p.sampler().epoch_draws(epoch); },
+          [](const Plan& p, std::int64_t epoch) { return p.draws().epoch_draws(epoch); },
           py::arg("epoch"))
       .def("num_windows", &Plan::num_windows, py::arg("epoch"))
       .def("draws", &draws, py::arg("epoch"), py::arg("first"), py::arg("count"))

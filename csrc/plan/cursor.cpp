@@ -49,7 +49,7 @@ Geometry checked(const Geometry& g) {
 }
 
 void check(const Plan& plan, const Cursor& c) {
-  const std::int64_t most_epochs = plan.sampler().most_epochs();
+  const std::int64_t most_epochs = plan.most_epochs();
   if (c.epoch >= most_epochs) {
     throw StateError("epoch " + std::to_string(c.epoch) + " is beyond the " +
                      std::to_string(most_epochs) + " epochs that can be numbered");
@@ -78,7 +78,7 @@ void check(const Plan& plan, const Cursor& c) {
   // A step whose last bin is delivered is behind the cursor.
   std::int64_t rest = bins - c.bin;
   for (std::int64_t w = c.window + 1; rest <= c.step_bins && w < num_windows; ++w) {
-    rest += plan.window(c.epoch, w).packing.num_bins();
+    rest += plan.num_bins(c.epoch, w);
   }
   if (rest <= c.step_bins) {
     throw StateError("the state's place (" + place(c) + ") is that of a step of which " +
@@ -96,7 +96,7 @@ std::int64_t count_batches(const Plan& plan, const Geometry& geometry, const Cur
   std::int64_t bins = -cursor.bin - cursor.step_bins;
   for (std::int64_t w = cursor.window; w < plan.num_windows(cursor.epoch); ++w) {
     if (on_window) on_window();
-    bins += plan.window(cursor.epoch, w).packing.num_bins();
+    bins += plan.num_bins(cursor.epoch, w);
   }
   const auto ceil_div = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
   const std::int64_t per_step = geometry.bins_per_step();

@@ -77,7 +77,8 @@ std::optional<BatchSpec> Dealer::next() {
   }
   add_slots(begin, end, spec);
   if (spec.rows.empty()) spec.delta.rank.dummy_rows += 1;
-  const std::int64_t ranks_with_rows = std::min(end - begin, geometry_.world_size);
+  const std::int64_t ranks_with_rows =
+      std::min((end - begin + block() - 1) / block(), geometry_.world_size);
   spec.delta.global.dummy_rows += geometry_.world_size - ranks_with_rows;
 
   cursor_.step_bins = end;
@@ -150,12 +151,19 @@ void Dealer::weigh_step() {
 // The rank that each bin of the step goes to. Turns are counted from the first bin dealt here; what
 // was dealt before follows the same pattern.
 std::vector<std::int64_t> Dealer::deal_step() const {
-  const std::int64_t phase = first_bin_ % geometry_.world_size;
-  if (!plan_->config().balance) return deal_in_turn(step_.size(), geometry_.world_size, phase);
+  const std::int64_t phase = first_bin_ % (geometry_.world_size * block());
+  if (!plan_->config().balance) {
+    return deal_in_turn(step_.size(), geometry_.world_size, phase, block());
+  }
   std::vector<std::int64_t> costs;
   costs.reserve(step_.size());
   for (const BinRef& bin : step_) costs.push_back(cost_of(bin));
   return deal_by_cost(costs, geometry_.world_size, phase);
+}
+
+// Consecutive bins that go to one rank.
+std::int64_t Dealer::block() const {
+  return plan_->config().rows == nullptr ? 1 : geometry_.batch_size;
 }
 
 // Max / mean of the attention work that the ranks have in this step.

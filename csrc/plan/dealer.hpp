@@ -4,7 +4,9 @@
 //
 // Of each `world_size` consecutive bins of a step every rank gets one, as row j of micro-batch m
 // for number `m * batch_size + j` of them: rank r gets bin r, or, under PlanConfig::balance, the
-// costliest goes to the rank that has the least work so far.
+// costliest goes to the rank that has the least work so far. Rows in an order from outside
+// (PlanConfig::rows) go to ranks as Megatron deals them: of a micro-batch, rank r gets the r-th
+// `batch_size` consecutive ones.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +83,7 @@ class Dealer {
   std::optional<BinRef> take_bin();
   void add_slots(std::int64_t begin, std::int64_t end, BatchSpec& spec) const;
   std::vector<std::int64_t> deal_step() const;
+  std::int64_t block() const;
   double step_imbalance() const;
   std::span<const std::int64_t> labels_of(std::size_t i) const;
   // Without `labels` a bin counts for its documents and tokens alone.

@@ -10,6 +10,8 @@
 #include "core/error.hpp"
 #include "core/random.hpp"
 #include "corpus/read_guard.hpp"
+#include "plan/locate.hpp"
+#include "plan/row_order.hpp"
 
 namespace brimful {
 namespace {
@@ -135,6 +137,17 @@ std::vector<std::int64_t> deliverable_tokens(const Corpus& corpus, const PlanCon
   return tokens;
 }
 
+// Rows that hold about so many documents, so that a window costs no more than another; at most one
+// for each of them.
+std::int64_t rows_of_about(std::int64_t documents, const Corpus& corpus, std::int64_t seq_len) {
+  using Wide = unsigned __int128;
+  const Wide tokens = static_cast<Wide>(documents) * static_cast<Wide>(corpus.num_tokens());
+  const Wide each = static_cast<Wide>(std::max<std::int64_t>(1, corpus.num_documents())) *
+                    static_cast<Wide>(seq_len);
+  return static_cast<std::int64_t>(
+      std::clamp(tokens / each, Wide{1}, static_cast<Wide>(documents)));
+}
+
 Sampler make_sampler(const Corpus& corpus, const PlanConfig& config) {
   if (config.window < 1) {
     throw PlanError("window is " + std::to_string(config.window) +
@@ -181,6 +194,10 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
       config_.packing.strategy != Strategy::kConcat) {
     refuse_overlong(*corpus_, config_.seq_len);
   }
+  if (config_.rows != nullptr) {
+    config_.rows->check(*corpus_);
+    window_rows_ = rows_of_about(config_.window, *corpus_, config_.seq_len);
+  }
 }
 
 void Plan::check_epoch(std::int64_t epoch) const {
@@ -191,33 +208,41 @@ void Plan::check_epoch(std::int64_t epoch) const {
                   "max_passes: load_state_dict(state, allow_mix_change=True)");
 }
 
+const Sampler& Plan::draws() const {
+  if (config_.rows == nullptr) return sampler_;
+  throw PlanError("rows come in an order from outside: no documents are drawn one by one");
+}
+
 std::int64_t Plan::num_windows(std::int64_t epoch) const {
-  const std::int64_t draws = sampler_.epoch_draws(epoch);
-  return draws == 0 ? 0 : (draws - 1) / config_.window + 1;
+  const std::int64_t each = config_.rows != nullptr ? window_rows_ : config_.window;
+  const std::int64_t all =
+      config_.rows != nullptr ? config_.rows->rows() : sampler_.epoch_draws(epoch);
+  return all == 0 ? 0 : (all - 1) / each + 1;
+}
+
+std::int64_t Plan::num_bins(std::int64_t epoch, std::int64_t w) const {
+  return config_.rows != nullptr ? rows_of(w).second : window(epoch, w).packing.num_bins();
+}
+
+std::pair<std::int64_t, std::int64_t> Plan::rows_of(std::int64_t w) const {
+  const std::int64_t first = w * window_rows_;
+  return {first, std::min(window_rows_, config_.rows->rows() - first)};
 }
 
 WindowPlan Plan::window(std::int64_t epoch, std::int64_t w, StepOrder step_order) const {
+  if (config_.rows != nullptr) {
+    const auto [row, rows] = rows_of(w);
+    return config_.rows->plan(*corpus_, row, rows, config_.seq_len);
+  }
   const std::int64_t first = w * config_.window;
   const auto count =
       static_cast<std::size_t>(std::min(config_.window, sampler_.epoch_draws(epoch) - first));
   UnsetVector<std::int64_t> documents(count);
   sampler_.draw(epoch, first, documents);
-  // The only look at the index: what fills the bins goes by these, and not by a file that may have
-  // changed meanwhile.
-  UnsetVector<DocumentRef> refs(count);
+  const UnsetVector<DocumentRef> refs = locate(*corpus_, documents);
   UnsetVector<std::int64_t> lengths(count);
-  constexpr std::size_t kAhead = 16;  // reads of the index under way
-  volatile std::size_t at = 0;
-  const bool read = read_guarded([&] {
-    for (std::size_t i = 0; i < count; ++i) {
-      at = i;
-      if (i + kAhead < count) corpus_->expect(documents[i + kAhead]);
-      refs[i] = corpus_->locate(documents[i]);
-      lengths[i] = refs[i].extent.length;
-    }
-  });
-  if (!read) corpus_->throw_unreadable_index(documents[at]);
-  corpus_->check_indices(refs);
+  std::transform(refs.begin(), refs.end(), lengths.begin(),
+                 [](const DocumentRef& ref) { return ref.extent.length; });
 
   const Packing packed = pack(lengths, config_.seq_len, config_.packing);
   std::vector<std::int64_t> order = delivery_order(packed, config_, epoch, w);

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "corpus/corpus.hpp"
@@ -23,6 +24,8 @@ struct MixFromWindow {
   std::int64_t window = 0;
 };
 
+class RowOrder;
+
 struct PlanConfig {
   std::int64_t seq_len = 0;  // capacity of a bin, tokens
   PackOptions packing;
@@ -34,6 +37,9 @@ struct PlanConfig {
   bool balance = false;      // bins of like cost share a step
   bool carry_label = false;  // the last token of a cut piece has the document's next for a label
   std::vector<MixFromWindow> mixes = {MixFromWindow{}};  // the first holds from the beginning
+  // Where there is one, every epoch is its rows; nothing is drawn or packed, and rows are dealt to
+  // ranks in blocks.
+  std::shared_ptr<const RowOrder> rows = nullptr;
 };
 
 // What a piece is of its document.
@@ -69,9 +75,13 @@ class Plan {
 
   const Corpus& corpus() const { return *corpus_; }
   const PlanConfig& config() const { return config_; }
-  const Sampler& sampler() const { return sampler_; }
+  // Of what is drawn; throws PlanError where rows come in an order from outside.
+  const Sampler& draws() const;
+  // Epochs that can be numbered.
+  std::int64_t most_epochs() const { return sampler_.most_epochs(); }
 
   std::int64_t num_windows(std::int64_t epoch) const;
+  std::int64_t num_bins(std::int64_t epoch, std::int64_t w) const;
   // Under `balance`, a window's bins are the same in any step order, and so is each bin; the
   // default one delivers them as without balance.
   WindowPlan window(std::int64_t epoch, std::int64_t w, StepOrder order = {}) const;
@@ -85,9 +95,13 @@ class Plan {
                                 std::vector<std::int64_t>& out) const;
 
  private:
+  // Where rows come in an order from outside, those of window w: the first of them, and how many.
+  std::pair<std::int64_t, std::int64_t> rows_of(std::int64_t w) const;
+
   std::shared_ptr<const Corpus> corpus_;
   PlanConfig config_;
   Sampler sampler_;
+  std::int64_t window_rows_ = 0;  // of an order from outside
   bool has_loss_masks_ = false;
   mutable WindowMemo looked_at_;
 };

@@ -51,12 +51,13 @@ std::vector<std::int64_t> even_steps(std::span<const std::int64_t> costs, StepOr
 }
 
 std::vector<std::int64_t> deal_in_turn(std::size_t bins, std::int64_t world_size,
-                                       std::int64_t phase) {
+                                       std::int64_t phase, std::int64_t block) {
   std::vector<std::int64_t> ranks(bins);
-  std::int64_t rank = phase == 0 ? 0 : world_size - phase;
+  const std::int64_t turn = world_size * block;
+  std::int64_t place = phase == 0 ? 0 : turn - phase;  // in its turn
   for (std::int64_t& dealt : ranks) {
-    dealt = rank;
-    if (++rank == world_size) rank = 0;
+    dealt = place / block;
+    if (++place == turn) place = 0;
   }
   return ranks;
 }

@@ -23,10 +23,10 @@ struct StepOrder {
 // even too. Bins of a step stand in falling order of cost.
 std::vector<std::int64_t> even_steps(std::span<const std::int64_t> costs, StepOrder order);
 
-// The rank of each of `bins` bins: 0, 1, .. in turn, where bin `phase` (below world_size) has rank
-// 0.
+// The rank of each of `bins` bins: 0, 1, .. in turn, each for `block` bins, where bin `phase`
+// (below world_size * block) is the first of rank 0.
 std::vector<std::int64_t> deal_in_turn(std::size_t bins, std::int64_t world_size,
-                                       std::int64_t phase);
+                                       std::int64_t phase, std::int64_t block = 1);
 
 // The same turns of `world_size` bins; in each of them the costliest bin goes to the rank that got
 // the least cost in those before, the next one to the rank with the next least, and so on.

@@ -91,7 +91,7 @@ std::int64_t Steps::pack(std::int64_t epoch, std::int64_t windows, std::int64_t 
   for (auto w = static_cast<std::int64_t>(ends_.size()); w < all && (w < windows || packed < bins);
        ++w) {
     if (on_window_) on_window_();
-    packed += plan_->window(epoch, w).packing.num_bins();
+    packed += plan_->num_bins(epoch, w);
     ends_.push_back(packed);
   }
   return packed;

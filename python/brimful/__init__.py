@@ -28,6 +28,7 @@ from brimful.megatron_blend import (
 from brimful.megatron_order import MegatronIndices, megatron_order, megatron_split
 from brimful.mixing import mix
 from brimful.opening import open
+from brimful.order import MegatronOrder
 from brimful.pack_plan import PackPlan
 from brimful.packing import pack
 from brimful.padding import Unpadded, repad, unpad
@@ -58,6 +59,7 @@ __all__ = [
     "MegatronBlend",
     "MegatronBlendSizes",
     "MegatronIndices",
+    "MegatronOrder",
     "PackPlan",
     "PlanError",
     "ReadError",

@@ -46,6 +46,7 @@ __all__: list[str] = [
     "ReadConfig",
     "ReadError",
     "RingExhausted",
+    "RowOrder",
     "Source",
     "StarvationCounts",
     "StarvationMeter",
@@ -296,6 +297,16 @@ class TokenRuns:
     @property
     def width(self) -> int: ...
 
+class RowOrder:
+    def __init__(
+        self,
+        samples: collections.abc.Sequence[tuple[numpy.ndarray, numpy.ndarray, numpy.ndarray]],
+        rows: typing.SupportsInt | typing.SupportsIndex,
+        blend: tuple[numpy.ndarray, numpy.ndarray] | None,
+    ) -> None: ...
+    @property
+    def rows(self) -> int: ...
+
 class Plan:
     def __init__(
         self,
@@ -320,6 +331,7 @@ class Plan:
                 typing.SupportsInt | typing.SupportsIndex,
             ]
         ],
+        rows: RowOrder | None,
     ) -> None: ...
     def draws(
         self,

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import numpy as np
 
 from brimful._core import PlanError
+from brimful.order import MegatronOrder, check_settings, checked_order
 from brimful.packing import Overlong, Strategy
 from brimful.steps import checked_skip
 
@@ -73,7 +74,8 @@ class LoaderConfig:
         positions: "restart" at 0 for every piece, or "continue" from its place in the document.
         carry_label: the last token of a piece of a split document keeps its label in
             `shift_labels`: the document's next token, which stands in another piece. It is counted.
-            Needs `fields` with "shift_labels" and without "labels", which has no place for it.
+            Needs `fields` with "shift_labels" and without "labels", which has no place for it. None
+            does so where it can be done and `order` has the token there, else not.
         rank, world_size: data-parallel coordinates.
         cp_size, cp_rank: ranks of a context-parallel group, which share every batch, and this
             one's number in it. All ranks of a group have the same `rank` and `world_size`.
@@ -98,6 +100,12 @@ class LoaderConfig:
             temporary shards, which are mapped like any others; None opens what holds tokens.
         skip: numbers of optimizer steps, and ranges of them, that are left out and counted. Steps
             are numbered from 0 through all epochs; a skipped one keeps its number.
+        order: None for brimful's own; "megatron" for rows that are the samples of Megatron's
+            GPTDataset, in its order, or a `MegatronOrder` that says of which split. It packs and
+            shuffles by itself; a window is as many rows as hold about `window` documents. Every
+            epoch is the same.
+        num_samples: rows of an epoch in that order, over all ranks; it is part of what fixes the
+            order. None is one epoch of the corpus.
         max_slots: most slots of the ring when the consumer keeps batches; None sets no limit. Not
             with `pin_memory`, whose memory is torch's.
     """
@@ -122,7 +130,7 @@ class LoaderConfig:
     drop_last: bool = False
     fields: tuple[str, ...] = ("input_ids", "labels", "position_ids")
     positions: str = "restart"
-    carry_label: bool = False
+    carry_label: bool | None = None
     rank: int = 0
     world_size: int = 1
     cp_size: int = 1
@@ -138,6 +146,8 @@ class LoaderConfig:
     pad_token_id: int = 0
     max_slots: int | None = None
     skip: tuple[int | range, ...] = ()
+    order: str | MegatronOrder | None = None
+    num_samples: int | None = None
     ingest: str | None = None
 
     def __post_init__(self) -> None:
@@ -152,6 +162,12 @@ class LoaderConfig:
             if not isinstance(self.shuffle, (bool, np.bool_)):
                 raise PlanError(f'shuffle is {self.shuffle!r}; it must be True, False or "block"')
             object.__setattr__(self, "shuffle", bool(self.shuffle))  # states are fit for JSON
+        order = checked_order(self.order)
+        object.__setattr__(self, "order", order)
+        if self.carry_label is None:
+            has_place = "shift_labels" in self.fields and "labels" not in self.fields
+            carries = order is not None and order.extra_token and has_place
+            object.__setattr__(self, "carry_label", carries)
         for name in ("drop_last", "carry_label", "pin_memory"):
             if not isinstance(getattr(self, name), (bool, np.bool_)):
                 raise PlanError(f"{name} is {getattr(self, name)!r}; it must be True or False")
@@ -204,12 +220,26 @@ class LoaderConfig:
             raise PlanError(
                 f"timeout is {self.timeout!r}; give seconds from 0 up (0 waits for ever)"
             )
+        if order is not None:
+            check_settings(self)
+            object.__setattr__(self, "packing", "concat")
+        elif self.num_samples is not None:
+            raise PlanError(
+                f'num_samples is {self.num_samples}, which order="megatron" takes; an epoch of '
+                f"brimful's own order is every document once"
+            )
 
     @property
     def capacity(self) -> int:
         """Tokens a bin holds: `seq_len`, which every config has once it is checked."""
         assert self.seq_len is not None
         return self.seq_len
+
+    @property
+    def megatron(self) -> MegatronOrder | None:
+        """Megatron's order, where rows come in it."""
+        assert not isinstance(self.order, str)  # once it is checked
+        return self.order
 
     @property
     def keep_tail(self) -> bool:
@@ -251,9 +281,10 @@ _INTEGERS = {
     "vocab_size": 1,
     "pad_token_id": None,
     "max_slots": 1,
+    "num_samples": 1,
 }
 _MOST = {"seed": 2**64 - 1, "num_workers": 1024, "depth": 65536}
-_OPTIONAL_INTEGERS = ("max_segments", "cp_rank", "vocab_size", "max_slots")
+_OPTIONAL_INTEGERS = ("max_segments", "cp_rank", "vocab_size", "max_slots", "num_samples")
 
 
 def _checked_integer(name: str, value: Any, least: int | None) -> int | None:

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from brimful import _core
+from brimful._core import PlanError
 from brimful.checksums import block_checks
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
+from brimful.megatron_rows import row_order
 from brimful.mix_rule import MixHistory
 from brimful.steps import skip_ranges
 
 
 def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _core.Plan:
     """The order of the bins, and what is in them, under the mixes of a run."""
+    if config.megatron is not None and len(history) > 1:
+        raise PlanError(
+            'order="megatron" is made for a whole run by one mix, which cannot change on the way'
+        )
     return _core.Plan(
         corpus=corpus._native,
         seq_len=config.capacity,
@@ -26,8 +32,9 @@ def make_plan(corpus: Corpus, config: LoaderConfig, history: MixHistory) -> _cor
         # The work of a single document rises with its length: buckets are balance of "pad".
         balance=config.balance is not None or config.is_bucket,
         align=config.align,
-        carry_label=config.carry_label,
+        carry_label=bool(config.carry_label),
         mixes=[(rule.native(corpus.sources), epoch, window) for rule, epoch, window in history],
+        rows=row_order(corpus, config),
     )
 
 
@@ -67,7 +74,7 @@ def make_layout(config: LoaderConfig) -> _core.Layout:
         quarantine=config.bad_documents == "skip",
         trimmed=config.is_bucket,
         align=config.align,
-        carry_label=config.carry_label,
+        carry_label=bool(config.carry_label),
         max_segments=config.max_segments,
         cp_size=config.cp_size,
         cp_rank=config.cp_rank or 0,
