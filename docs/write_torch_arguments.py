@@ -117,8 +117,6 @@ def attribute_rows() -> list[str]:
     rows = ["| attribute | native | torch's path |", "| --- | --- | --- |"]
     for name, value in ATTRIBUTES.items():
         cells = [_setting(loader, name, value) for loader in loaders]
-        if name == "collate_fn":
-            cells[0] = "set with one"
         rows.append(f"| `{name}` | {' | '.join(cells)} |")
     return rows
 

@@ -14,6 +14,7 @@ from brimful.drop_in.torch_loader import TorchLoader
 from side_by_side import same
 
 NUMBERS = list(range(10))
+NAMES = ", ".join  # of cases: the same in every process, as the values of arguments are not
 ATTRIBUTES = (
     "batch_size", "drop_last", "num_workers", "pin_memory", "timeout", "worker_init_fn",
     "prefetch_factor", "persistent_workers", "in_order", "multiprocessing_context",
@@ -61,7 +62,7 @@ def context(name):
         {"drop_last": "yes"},
         {"num_workers": "1"},
     ],
-    ids=str,
+    ids=NAMES,
 )
 def test_point_1_arguments_that_torch_refuses(arguments):
     kind, _ = same(lambda DataLoader: DataLoader(NUMBERS, **arguments))
@@ -76,7 +77,7 @@ def test_point_2_timeout_without_workers_fails_at_iter_only():
 @pytest.mark.parametrize(
     "arguments",
     [{"shuffle": True}, {"shuffle": 1}, {"sampler": [1]}, {"batch_sampler": [[1]]}, {"shuffle": 0}],
-    ids=str,
+    ids=NAMES,
 )
 def test_point_3_iterable_datasets_take_no_sampler(arguments):
     assert same(lambda DataLoader: list(DataLoader(Stream(), **arguments)))[0] in (
@@ -109,7 +110,7 @@ def test_point_4_empty_datasets(arguments):
         {"collate_fn": list, "worker_init_fn": print, "generator": torch.Generator()},
         {"batch_size": np.int64(3), "shuffle": None},
     ],
-    ids=str,
+    ids=NAMES,
 )
 def test_points_5_6_7_defaults_and_attributes(arguments):
     def program(DataLoader):
@@ -233,7 +234,7 @@ def test_point_9_samplers_are_the_users_own():
         {"batch_size": 4}, {"batch_size": 4, "drop_last": True}, {"batch_size": None},
         {"batch_size": 4, "num_workers": 3},
     ],
-    ids=str,
+    ids=NAMES,
 )  # fmt: skip
 def test_point_10_lengths(dataset, arguments):
     same(lambda DataLoader: len(DataLoader(dataset, **arguments)))
