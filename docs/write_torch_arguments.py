@@ -56,7 +56,8 @@ The rule is one function, `brimful.drop_in.path.choose_path`:
 On torch's path the loader is torch's own DataLoader, by a subclass that keeps time and states:
 `isinstance(loader, torch.utils.data.DataLoader)` is true, so that Accelerate and Lightning treat
 it as any other. A native loader is no instance of torch's class, so that they leave it alone: it
-has dealt its ranks by itself. A class that you derive from `bf.DataLoader` is native.
+has dealt its ranks by itself. Both are instances of `bf.DataLoader`, and a class that you derive
+from it is served by the same rule: what its `__init__` gives to the base's decides.
 
 ## Arguments
 

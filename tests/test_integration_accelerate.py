@@ -140,6 +140,8 @@ def test_a_loader_of_other_ranks_is_refused():
 def test_loaders_of_torch_are_left_to_the_accelerator():
     with pytest.raises(TypeError, match=r"Accelerator\.prepare serves loaders of torch"):
         prepare(accelerator(), torch.utils.data.DataLoader([1]))
+    with pytest.raises(TypeError, match=r"Accelerator\.prepare serves loaders of torch"):
+        prepare(accelerator(), bf.DataLoader([1]))
 
 
 def test_skipping_first_batches_says_what_to_do_instead():

@@ -455,6 +455,8 @@ def test_settings_that_contradict_the_trainer_are_refused() -> None:
         trainer(max_steps=1, callbacks=[GradientAccumulationScheduler({0: 2})]).fit(
             Watcher(), datamodule=data()
         )
+    with pytest.raises(bf.PlanError, match="which the trainer serves by itself"):
+        trainer(max_steps=1).fit(Watcher(), datamodule=DataModule(bf.DataLoader([1])))
     with pytest.raises(bf.PlanError, match="seq_len is missing"):
         trainer(max_steps=1).fit(Watcher(), datamodule=DataModule([np.arange(9)] * 9))
 

@@ -7,6 +7,7 @@ import functools
 import inspect
 import os
 import warnings
+from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from types import GenericAlias
 from typing import Any
@@ -18,7 +19,7 @@ from brimful.arguments import TorchArguments, refuse_unknown, resolve
 from brimful.config import LoaderConfig, whole_number
 from brimful.device_loader import DeviceBlocks, DeviceFeed
 from brimful.drop_in.attributes import TorchAttributes
-from brimful.drop_in.choice import torch_loader_or_path
+from brimful.drop_in.choice import choosing_for_derived, torch_loader_or_path
 from brimful.drop_in.collate import check_collating
 from brimful.drop_in.copies import reduced
 from brimful.drop_in.explain import Explanation, explanation
@@ -47,7 +48,7 @@ from brimful.wording import counted
 _PROMPT_DOCUMENTS = 4_000_000
 
 
-class DataLoader(TorchAttributes):
+class DataLoader(TorchAttributes, metaclass=ABCMeta):
     """Batches of packed documents, made ahead by threads, the same for any number of them.
 
     One iteration is one epoch; the next one, also after a `break`, is the next epoch by itself.
@@ -83,8 +84,9 @@ class DataLoader(TorchAttributes):
     __class_getitem__: Any = classmethod(GenericAlias)  # DataLoader[int], as torch's users write
 
     _call: tuple[tuple[Any, ...], dict[str, Any]]  # what the loader was made with
-    _path = Path(True, "a class derived from brimful.DataLoader is native")
+    _path: Path  # a native one
 
+    @choosing_for_derived
     def __init__(
         self,
         dataset: Any,
@@ -171,12 +173,13 @@ class DataLoader(TorchAttributes):
 
     def __new__(cls, *args: Any, **arguments: Any) -> Any:
         """A native loader, or torch's: `brimful.drop_in.path.choose_path` decides."""
-        chosen = torch_loader_or_path(cls, args, arguments) if cls is DataLoader else cls._path
-        if not isinstance(chosen, Path):
+        chosen = torch_loader_or_path(cls, args, arguments) if cls is DataLoader else None
+        if chosen is not None and not isinstance(chosen, Path):
             return chosen
         loader = super().__new__(cls)
-        loader._path = chosen
         loader._call = (args, arguments)
+        if chosen is not None:  # else in __init__
+            loader._path = chosen
         return loader
 
     functools.update_wrapper(__new__, __init__, assigned=())  # signatures are those of __init__

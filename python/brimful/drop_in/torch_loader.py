@@ -15,6 +15,7 @@ from brimful.drop_in.torch_iterators import WatchedMulti, WatchedSingle
 from brimful.drop_in.torch_samplers import has_epoch, samplers_of
 from brimful.drop_in.torch_state import Resumption, TorchPlace, make_state, read_state
 from brimful.drop_in.torch_stats import Clock, TorchStats
+from brimful.loader import DataLoader
 
 
 class TorchLoader(data.DataLoader[Any]):
@@ -27,6 +28,9 @@ class TorchLoader(data.DataLoader[Any]):
         self._lap = TorchStats()
         self._place = TorchPlace(ended=True)
         self._resumption: Resumption | None = None
+        arguments.pop("snapshot_every_n_steps", None)  # states are exact after every batch
+        if arguments.get("num_workers", 0) is None:
+            del arguments["num_workers"]
         super().__init__(*args, **arguments)
 
     functools.update_wrapper(__init__, data.DataLoader.__init__, assigned=())
@@ -104,10 +108,4 @@ class TorchLoader(data.DataLoader[Any]):
         return explanation(Path(False, torch_reason(self.dataset)))
 
 
-def make_torch_loader(dataset: Any, given: Mapping[str, Any]) -> TorchLoader:
-    """The loader of `brimful.DataLoader(dataset, **given)` on torch's path."""
-    arguments = dict(given)
-    arguments.pop("snapshot_every_n_steps", None)  # states are exact after every batch
-    if arguments.get("num_workers", 0) is None:
-        del arguments["num_workers"]
-    return TorchLoader(dataset, **arguments)
+DataLoader.register(TorchLoader)  # isinstance() is true of loaders on either path

@@ -23,6 +23,8 @@ _operations: Any = require(
 )
 _state: Any = require("accelerate.state", "accelerate", "brimful.integrations.accelerate")
 
+from torch.utils.data import DataLoader as TorchDataLoader  # noqa: E402
+
 
 def prepare(accelerator: Any, loader: DataLoader, *, checkpoint: bool = True) -> PreparedLoader:
     """A native loader for training and evaluation under `accelerator`.
@@ -39,7 +41,7 @@ def prepare(accelerator: Any, loader: DataLoader, *, checkpoint: bool = True) ->
         PlanError: the loader deals for other ranks, or counts other micro-batches a step.
         TypeError: not a native loader; `Accelerator.prepare` is for loaders of torch.
     """
-    if not isinstance(loader, DataLoader):
+    if isinstance(loader, TorchDataLoader) or not isinstance(loader, DataLoader):
         raise TypeError(
             f"loader is a {type(loader).__name__}; a native brimful.DataLoader is expected, and "
             f"Accelerator.prepare serves loaders of torch"

@@ -27,6 +27,7 @@ from lightning.pytorch.callbacks import GradientAccumulationScheduler  # noqa: E
 from lightning.pytorch.plugins.precision import Precision  # noqa: E402
 from lightning.pytorch.utilities.model_helpers import is_overridden  # noqa: E402
 from lightning.pytorch.utilities.signature_utils import is_param_in_hook_signature  # noqa: E402
+from torch.utils.data import DataLoader as TorchDataLoader  # noqa: E402
 
 # In place of what training has.
 _OF_EVALUATION = {"shuffle": False, "drop_last": False, "accumulate": 1, "skip": ()}
@@ -151,6 +152,11 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
     def _make(self, stage: str, wanted: Mapping[str, Any]) -> DataLoader:
         """The loader of a stage: the user's, or one with the settings and what the trainer says."""
         data = self._data[stage]
+        if isinstance(data, TorchDataLoader):
+            raise PlanError(
+                "the data module has a loader on torch's path, which the trainer serves by itself: "
+                "give it to the trainer, or data and settings to the data module"
+            )
         if isinstance(data, DataLoader):
             loader = data
         else:
