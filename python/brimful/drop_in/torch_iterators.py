@@ -34,10 +34,16 @@ if TYPE_CHECKING:
     from brimful.drop_in.torch_loader import TorchLoader
 
 
+_torchs_next = _BaseDataLoaderIter.__next__
+
+
 class _Watched(_BaseDataLoaderIter):
-    """What the iterators without workers and with them share."""
+    """What the iterators without workers and with them share. `__next__` is the only thing that
+    costs time at every batch.
+    """
 
     _began: float | None  # when `iter()` was called; None behind the first batch
+    _interrupted = False  # a batch was: what becomes of it shows when the next one comes
 
     def __init__(self, loader: TorchLoader) -> None:
         self._clock = loader._clock
@@ -62,36 +68,47 @@ class _Watched(_BaseDataLoaderIter):
     def __next__(self) -> Any:
         entered = perf_counter()
         try:
-            batch = super().__next__()
+            batch = _torchs_next(self)
         except BaseException as error:
             self._clock.stall_seconds += perf_counter() - entered
-            if isinstance(error, StopIteration):
-                self._place.ended = True
-            elif isinstance(error, Exception):  # torch goes on behind it, and so does a state
-                self._account()
+            self._account_for(error)
             raise
         clock = self._clock
         clock.batches += 1
-        self._account()
+        self._place.taken += 1
         if self._began is None:
             clock.stall_seconds += perf_counter() - entered
         else:
-            clock.first_batch_seconds += perf_counter() - self._began
-            self._began = None
+            self._first_batch(entered)
         return batch
 
-    def _account(self) -> None:
-        self._place.taken = self._taken
+    def _first_batch(self, entered: float) -> None:
+        """It is one of an epoch, or the first behind an interrupted one, which is lost by then."""
+        now = perf_counter()
+        if self._interrupted:
+            self._clock.stall_seconds += now - entered
+            self._place.taken += 1
+        else:
+            self._clock.first_batch_seconds += now - (self._began or entered)
+        self._began, self._interrupted = None, False
+
+    def _account_for(self, error: BaseException) -> None:
+        if isinstance(error, StopIteration):
+            self._place.ended = True
+        elif isinstance(error, Exception):  # torch goes on behind it, and so does a state
+            self._account_for_failure()
+
+    def _account_for_failure(self) -> None:
+        self._place.taken += 1
 
     # A pass begins
 
     def _prepare(self, loader: TorchLoader) -> None:
         self._began = perf_counter()
-        self._taken = 0
         self._ordered = False
-        self._generators = generators_of(loader)
-        self._everything = draw_from_anywhere(loader)
         samplers = samplers_of(loader)
+        self._generators = generators_of(loader, samplers)
+        self._everything = draw_from_anywhere(loader, samplers)
         self._resumed = resumed = loader._resumption_for(samplers)
         self._order_from = None
         self._place = TorchPlace()
@@ -161,24 +178,22 @@ class _Watched(_BaseDataLoaderIter):
                 f"another order, so that some may come twice and others not at all",
                 stacklevel=5,
             )
+        place = self._place
         with self._order_replayed():
-            while self._taken < resumed.batches:
-                before = self._taken
+            while (before := place.taken) < resumed.batches:
                 try:
-                    super().__next__()
+                    _torchs_next(self)
+                    place.taken += 1
                 except StopIteration:
                     break
                 except Exception:  # one that came as a batch did the first time
-                    if self._taken == before:
+                    self._account_for_failure()
+                    if place.taken == before:
                         raise
-        self._account()
 
     def _order_replayed(self) -> contextlib.AbstractContextManager[None]:
         source = self._order_from
         return contextlib.nullcontext() if source is None else source.replayed(self._generators)
-
-    def _next_index(self) -> Any:
-        return next(self._sampler_iter) if self._ordered else self._first_index()
 
     def _first_index(self) -> Any:
         """The first index of this pass; the order is drawn with it."""
@@ -208,29 +223,64 @@ class _Watched(_BaseDataLoaderIter):
         return index
 
 
+class _FirstIndex:
+    """Stands in for an iterator of indices until the first is asked for, and costs nothing then."""
+
+    def __init__(self, iterator: WatchedSingle) -> None:
+        self._iterator, self._indices = iterator, iterator._sampler_iter
+
+    def __iter__(self) -> _FirstIndex:
+        return self
+
+    def __next__(self) -> Any:
+        self._iterator._sampler_iter = self._indices
+        return self._iterator._first_index()
+
+
 class WatchedSingle(_Watched, _SingleProcessDataLoaderIter):
     """Without workers: a batch is taken out with its index."""
 
-    def _next_index(self) -> Any:
-        index = super()._next_index()
-        self._taken += 1
-        return index
+    def _go_on(self, loader: TorchLoader) -> None:
+        self._sampler_iter = _FirstIndex(self)
+        super()._go_on(loader)
+
+    def _account_for(self, error: BaseException) -> None:
+        super()._account_for(error)
+        if not isinstance(error, Exception):  # Ctrl-C: the batch is not out, but its index is
+            self._began, self._interrupted = self._began or perf_counter(), True
 
 
 class WatchedMulti(_Watched, _MultiProcessingDataLoaderIter):
     """With worker processes: a batch is taken out when it, or its exception, is unpacked."""
 
+    _unpacked = 0
+    _lowest = 0
     _early: tuple[int, ...] = ()
 
+    def _prepare(self, loader: TorchLoader) -> None:
+        super()._prepare(loader)
+        self._unpacked = 0
+
+    def __next__(self) -> Any:
+        batch = super().__next__()
+        if not self._in_order and self._is_map:
+            self._place.taken, self._place.early = self._lowest, self._early
+        return batch
+
+    def _next_index(self) -> Any:
+        return next(self._sampler_iter) if self._ordered else self._first_index()
+
     def _process_data(self, *arguments: Any) -> Any:
-        if self._in_order or not self._is_map:
-            self._taken += 1
-        else:
+        self._unpacked += 1
+        if not self._in_order and self._is_map:
             waiting = self._task_info
-            self._taken = min(waiting, default=self._send_idx)
-            behind = range(self._taken, self._send_idx)
+            self._lowest = min(waiting, default=self._send_idx)
+            behind = range(self._lowest, self._send_idx)
             self._early = tuple(number for number in behind if number not in waiting)
         return super()._process_data(*arguments)  # type: ignore[no-untyped-call]
 
-    def _account(self) -> None:
-        self._place.taken, self._place.early = self._taken, self._early
+    def _account_for_failure(self) -> None:
+        if self._in_order or not self._is_map:
+            self._place.taken = self._unpacked  # not one more where the wait for it timed out
+        else:
+            self._place.taken, self._place.early = self._lowest, self._early

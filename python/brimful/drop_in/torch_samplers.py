@@ -28,10 +28,12 @@ def samplers_of(loader: data.DataLoader[Any]) -> dict[str, Any]:
     return named
 
 
-def generators_of(loader: data.DataLoader[Any]) -> dict[str, torch.Generator]:
+def generators_of(
+    loader: data.DataLoader[Any], samplers: Mapping[str, Any]
+) -> dict[str, torch.Generator]:
     """Generators that a loader's order or its workers' seeds are drawn from, each once."""
     found = {"loader": loader.generator}
-    found |= {name: getattr(one, "generator", None) for name, one in samplers_of(loader).items()}
+    found |= {name: getattr(one, "generator", None) for name, one in samplers.items()}
     named: dict[str, torch.Generator] = {}
     for name, generator in found.items():
         if isinstance(generator, torch.Generator) and not any(
@@ -41,11 +43,11 @@ def generators_of(loader: data.DataLoader[Any]) -> dict[str, torch.Generator]:
     return named
 
 
-def draw_from_anywhere(loader: data.DataLoader[Any]) -> bool:
+def draw_from_anywhere(loader: data.DataLoader[Any], samplers: Mapping[str, Any]) -> bool:
     """Whether code of users draws the order, perhaps from Python's or numpy's generator."""
     if isinstance(loader.dataset, data.IterableDataset):
         return True
-    kinds = (type(sampler).__module__ for sampler in samplers_of(loader).values())
+    kinds = (type(sampler).__module__ for sampler in samplers.values())
     return not all(kind.startswith(("torch.", "builtins")) for kind in kinds)
 
 

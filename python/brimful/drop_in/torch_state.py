@@ -99,10 +99,12 @@ class Resumption:
 def make_state(loader: data.DataLoader[Any], place: TorchPlace) -> dict[str, Any]:
     """The state of a loader whose newest pass stands at `place`."""
     if place.ended:  # the next pass is drawn from what is there by now
-        generators, everything = generators_of(loader), draw_from_anywhere(loader)
+        samplers = samplers_of(loader)
+        generators = generators_of(loader, samplers)
+        everything = draw_from_anywhere(loader, samplers)
         place = TorchPlace(
             before_iter=RandomSnapshot.take(generators, everything=everything),
-            samplers=take_states(samplers_of(loader)),
+            samplers=take_states(samplers),
         )
     batches, early = place.position()
     dataset = None
