@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -260,6 +261,34 @@ def test_c82_a_state_at_every_step_is_the_same_little_work(tmp_path: Path) -> No
             assert len(json.dumps(loader.state_dict())) < 4096
     assert costs[10_000_000] == costs[10]
     assert len(costs[10]) == 1
+
+
+def test_c82_a_state_that_another_thread_takes_is_of_one_moment() -> None:
+    """What it counts is what was delivered up to its place, also in the middle of a delivery."""
+    corpus = bf.open(np.zeros((30_000, 4), np.uint16))
+    (loader,) = ranks(corpus, 1, seq_len=4, window=2**40)
+    states: list[Any] = []
+    done = threading.Event()
+
+    def ask() -> None:
+        while not done.is_set():
+            state = loader.state_dict()
+            states.append((state["cursor"]["bin"], state["all_ranks"]["bins"]))
+
+    asking = threading.Thread(target=ask)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)  # so that threads change places as often as they can
+    try:
+        batches = iter(loader)
+        asking.start()
+        for _ in islice(batches, 15_000):
+            pass
+    finally:
+        sys.setswitchinterval(interval)
+        done.set()
+        asking.join()
+    assert len(states) > 100
+    assert all(place == counted for place, counted in states)
 
 
 def test_c82_asking_for_states_changes_no_batch() -> None:

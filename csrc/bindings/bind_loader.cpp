@@ -298,6 +298,7 @@ void bind_loader(py::module_& m) {
       .def("close", &Stream::close, py::call_guard<ReleasedGil>())
       .def_property_readonly("epoch", &Stream::epoch)
       .def_property_readonly("cursor", &Stream::cursor)
+      .def_property_readonly("standing", &Stream::standing)
       .def_property_readonly("passed_steps", &Stream::passed_steps)
       .def_property_readonly("epoch_steps", &Stream::epoch_steps)
       .def_property_readonly("counters", &Stream::counters);

@@ -163,4 +163,9 @@ Cursor Stream::cursor() const {
   return cursor_;
 }
 
+std::pair<Cursor, Counts> Stream::standing() const {
+  const std::scoped_lock lock(cursor_mutex_);
+  return {cursor_, ledger_->counts()};
+}
+
 }  // namespace brimful

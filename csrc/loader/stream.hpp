@@ -12,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <utility>
 
 #include "batch/layout.hpp"
 #include "corpus/token_reader.hpp"
@@ -56,6 +57,8 @@ class Stream {
   std::int64_t epoch() const;  // being delivered
   // Of the next batch to be delivered; the next epoch's beginning once the end was reached.
   Cursor cursor() const;
+  // The same, and the ledger's counts up to there: of one moment, also while next() delivers.
+  std::pair<Cursor, Counts> standing() const;
   // Steps of the epoch that the cursor given was at the end of; 0 where it was not.
   std::int64_t passed_steps() const;
   // Steps of the epoch, once its end was reached.
@@ -67,8 +70,8 @@ class Stream {
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Maker> maker_;
   std::shared_ptr<Ledger> ledger_;
-  std::int64_t run_;  // of the ledger
-  mutable std::mutex cursor_mutex_;
+  std::int64_t run_;                 // of the ledger
+  mutable std::mutex cursor_mutex_;  // a delivery is counted under it, too
   Cursor cursor_;
   bool finished_ = false;
   bool supplied_;

@@ -324,15 +324,16 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         Plain numbers, strings and lists, fit for JSON; at any moment, also before the first batch.
         """
         self._follow_sampler()
+        cursor, counts = self._place.standing(self._ledger)
         return state_module.make_state(
-            cursor=self._place.cursor(),
+            cursor=cursor,
             steps=self._steps,
             skip=self._skip,
             drop_last=self.config.drop_last,
             bins_per_step=self._geometry.bins_per_step,
             fingerprint=self._fingerprint(),
             mix_changes=self._mix_changes,
-            counts=self._ledger.counts(),
+            counts=counts,
         )
 
     def load_state_dict(

@@ -52,11 +52,16 @@ class Place:
         """Where the running iterator began, or the next one will."""
         return self._newest.begin if self._newest is not None else self.next_cursor()
 
-    def cursor(self) -> _core.Cursor:
-        """Of the next batch to be delivered by the newest iterator, or else by the next one."""
-        if self._newest is not None:
-            return self._newest.stream.cursor
-        return self._left if self._left is not None else self.next_cursor()
+    def standing(self, ledger: _core.Ledger) -> tuple[_core.Cursor, _core.Counts]:
+        """Where the newest iterator stands, or else the next one will, with the counts up to there.
+
+        Of one moment, whatever other threads do.
+        """
+        newest = self._newest
+        if newest is not None:
+            return newest.stream.standing
+        cursor = self._left if self._left is not None else self.next_cursor()
+        return cursor, ledger.counts()
 
     def begin(self, stream: _core.Stream, begin: _core.Cursor) -> None:
         """A new iterator has begun there."""
