@@ -70,9 +70,9 @@ def progress(loader: DataLoader | TorchLoader, *, description: str | None = None
 
 
 def _name(loader: DataLoader | TorchLoader) -> str:
-    if isinstance(loader, DataLoader):
-        return f"epoch {loader.state_dict()['cursor']['epoch']}"
-    return "epoch"
+    if loader.explain().path == "torch":  # which does not number them
+        return "epoch"
+    return f"epoch {loader.state_dict()['cursor']['epoch']}"
 
 
 def _length(loader: DataLoader | TorchLoader) -> int | None:
