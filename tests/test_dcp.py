@@ -22,6 +22,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:torch.distributed is disabled")
 LENGTHS = {"a": [4] * 30, "b": [5, 11] * 12, "c": [1, 2, 3] * 9}
 
 
+MEGATRON: dict[str, Any] = {
+    "order": "megatron",
+    "num_samples": 40,
+    "shuffle": False,
+    "window": 16384,
+}
+
+
 def mixture(weights: Any = None, **mix: Any) -> bf.Corpus:
     return mixed(LENGTHS, weights=weights, **mix)
 
@@ -55,6 +63,7 @@ def kinds() -> dict[str, bf.DataLoader]:
         "an epoch left early": after(after(make([4] * 60), 2), 2),
         "losses": after(make([4, 40] * 9, overlong="drop", drop_last=True), 3),
         "block shuffle": make([4] * 9, shuffle="block"),
+        "megatron": after(make([40] * 9, **MEGATRON), 3),
     }
 
 
@@ -76,6 +85,7 @@ CASES: dict[str, dict[str, Any]] = {
     "many sources": {
         "corpus": mixed({f"source-{s}": [4, 7] for s in range(40)}, weights=[1.0] * 40)
     },
+    "megatron": {"lengths": [40] * 9, **MEGATRON},
     "skipped steps": {"lengths": [4] * 60, "skip": (1, range(4, 6)), "accumulate": 2},
 }
 

@@ -43,9 +43,9 @@ class MegatronOrder:
         if not number or not 0 <= self.surplus < math.inf:
             raise PlanError(f"surplus is {self.surplus!r}; it must be a number from 0")
 
-    def as_dict(self) -> dict[str, Any]:
-        """As a state holds it."""
-        return dataclasses.asdict(self)
+    def settings(self) -> list[list[Any]]:
+        """Names and values, as a state holds them: its dicts have the same keys always."""
+        return [list(setting) for setting in dataclasses.asdict(self).items()]
 
 
 def checked_order(order: object) -> MegatronOrder | None:

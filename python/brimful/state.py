@@ -53,7 +53,7 @@ def fingerprint(corpus: Corpus, config: LoaderConfig) -> dict[str, Any]:
         "balance": config.balance,
         "align": config.align,
         "carry_label": config.carry_label,
-        "order": None if config.megatron is None else config.megatron.as_dict(),
+        "order": None if config.megatron is None else config.megatron.settings(),
         "num_samples": config.num_samples,
         **rule_fields(corpus.rule, corpus.sources),
         "sources": source_prints(corpus),
