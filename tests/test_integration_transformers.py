@@ -409,6 +409,9 @@ def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
 # Refusals
 
 
+CARRIED = ("input_ids", "shift_labels", "position_ids")
+
+
 @pytest.mark.parametrize(
     ("settings", "arguments", "words"),
     [
@@ -416,6 +419,7 @@ def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
         ({"accumulate": 2}, {}, "accumulate is 2 .*gradient_accumulation_steps is 1"),
         ({"cp_size": 2, "cp_rank": 0}, {}, "leave cp_size out"),
         ({"collate_fn": list}, {}, "collate_fn makes batches of its own kind"),
+        ({"fields": CARRIED}, {"label_smoothing_factor": 0.1}, "would shift them once more"),
         ({"positions": "continue"}, {}, "boundaries of documents go unseen"),
         ({}, {"auto_find_batch_size": True}, "auto_find_batch_size=True makes loaders"),
     ],
@@ -466,16 +470,17 @@ def default(items: Any) -> Any:
 
 
 def test_labels_carried_over_cuts_reach_the_model(tmp_path):
-    fields = ("input_ids", "shift_labels", "position_ids")
     documents = [np.arange(1, 60)]
     loader = bf.DataLoader(
-        documents, seq_len=16, fields=fields, carry_label=True, num_workers=0, batch_size=4
+        documents, seq_len=16, fields=CARRIED, carry_label=True, num_workers=0, batch_size=4
     )
     args = trainer_runs.arguments(tmp_path, max_steps=1)
     trainer = trainer_runs.quiet(Trainer(tiny_llama.model(), args, train_dataset=loader))
     trainer.train()
     batch = next(iter(loader))
     assert batch.num_items == 58
+    with pytest.raises(bf.PlanError, match="Means is trained with would shift them once more"):
+        Trainer(Means(), args, train_dataset=loader).train()
     logits = tiny_llama.model()(
         batch["input_ids"], position_ids=batch["position_ids"], use_cache=False
     ).logits

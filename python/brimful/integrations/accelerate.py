@@ -129,5 +129,5 @@ def _sharing(accelerator: Any) -> int:
     """How many processes work on the same batches: those of tensor, context and sequence
     parallelism.
     """
-    parallelism = accelerator.parallelism_config
+    parallelism = getattr(accelerator, "parallelism_config", None)  # since accelerate 1.10
     return 1 if parallelism is None else int(parallelism.non_data_parallel_size)

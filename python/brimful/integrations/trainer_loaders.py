@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -76,6 +78,13 @@ def checked_loader(loader: DataLoader, trainer: Any) -> DataLoader:
             'positions="continue" lets boundaries of documents go unseen, since this model '
             "looks for them in position_ids: leave it out, or use flash-attention"
         )
+    shifted = "shift_labels" in config.fields and "labels" not in config.fields
+    if shifted and not _loss_takes_shifted(trainer):
+        raise PlanError(
+            f'fields has "shift_labels" and no "labels", and the loss that '
+            f"{type(trainer.model).__name__} is trained with would shift them once more: ask for "
+            f'"labels"'
+        )
     return loader
 
 
@@ -98,8 +107,17 @@ def checked_settings(loader: Any) -> dict[str, Any]:
     return dict(loader)
 
 
+def _loss_takes_shifted(trainer: Any) -> bool:
+    """Whether the loss is one of transformers' that knows labels which are shifted already."""
+    if trainer.label_smoother is not None or trainer.compute_loss_func is not None:
+        return False
+    loss = getattr(trainer.model, "loss_function", None)
+    return callable(loss) and "shift_labels" in inspect.signature(loss).parameters
+
+
 def _coordinates(trainer: Any) -> tuple[int, int]:
     """Rank and world size of data parallelism alone."""
-    alike = trainer.get_tp_size() * trainer.get_cp_size() * trainer.get_sp_size()
+    names = ("get_tp_size", "get_cp_size", "get_sp_size")  # older trainers lack some of them
+    alike = math.prod(getattr(trainer, name)() for name in names if hasattr(trainer, name))
     accelerator = trainer.accelerator
     return accelerator.process_index // alike, accelerator.num_processes // alike

@@ -138,14 +138,14 @@ class LoaderMixin:
         return super().get_test_dataloader(test_dataset) if own is None else own  # type: ignore[misc]
 
     def get_batch_samples(
-        self, epoch_iterator: Iterator[Any], num_batches: int, device: Any
+        self, epoch_iterator: Iterator[Any], num_batches: int, *device: Any
     ) -> tuple[list[Any], Any]:
         """The micro-batches of a step, and the labels that its loss is divided by: those of all
         ranks, known from the plan. They are what transformers gathers from all ranks, too, or
         those of this rank alone with `average_tokens_across_devices=False`.
         """
         if self._step_loader is None:
-            return super().get_batch_samples(epoch_iterator, num_batches, device)  # type: ignore[misc,no-any-return]
+            return super().get_batch_samples(epoch_iterator, num_batches, *device)  # type: ignore[misc,no-any-return]
         batches: list[Batch] = list(islice(epoch_iterator, num_batches))
         inputs = [self.model_inputs(batch) for batch in batches]
         if not batches:
@@ -160,7 +160,7 @@ class LoaderMixin:
             return inputs, None
         across = self.args.average_tokens_across_devices
         items = batches[0].num_items_step_global if across else batches[0].num_items_step
-        return inputs, torch.tensor(max(items, 1), device=device)
+        return inputs, torch.tensor(max(items, 1), device=self.args.device)
 
     def prediction_step(
         self, model: Any, inputs: Any, prediction_loss_only: bool, *more: Any, **kwargs: Any
