@@ -198,6 +198,31 @@ def test_lengths_that_do_not_add_up_are_refused(tmp_path, lengths):
         positions_of(dataset, tmp_path)
 
 
+def test_masks_of_chat_templates_and_completions_are_loss_masks(tmp_path):
+    columns = {
+        "input_ids": [[1, 2, 3, 4], [5, 6, 7]],
+        "assistant_masks": [[0, 1, 1, 1], [0, 1, 1]],
+        "completion_mask": [[0, 1, 0, 1], [1, 1, 1]],
+    }
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    settings = {"seq_len": 7, "packing": "concat", "shuffle": False}
+
+    def labels(**how):
+        dataset = datasets.Dataset.from_dict(columns | how)
+        trainer = Trainer(tiny_llama.model(), args, train_dataset=dataset, loader=settings)
+        return next(iter(trainer.get_train_dataloader()))["labels"].tolist()
+
+    assert labels() == [[-100, 2, -100, 4, -100, 6, 7]]
+    told = [[-100, -100, 3, 4], [5, 6, -100]]
+    assert labels(labels=told) == [[-100, -100, 3, 4, -100, 6, -100]]
+    parts = [[2, 2], [3]]
+    assert labels(seq_lengths=parts) == [[-100, 2, -100, 4, -100, 6, 7]]
+    with pytest.raises(bf.FormatError, match="row 1: completion_mask has 2, and input_ids has 3"):
+        labels(completion_mask=[[1] * 4, [1] * 2])
+    with pytest.raises(bf.FormatError, match="assistant_masks: type"):
+        labels(assistant_masks=[["a"] * 4, ["b"] * 3])
+
+
 def test_lengths_of_a_shuffled_dataset_and_labels_follow_their_rows(tmp_path):
     dataset = datasets.Dataset.from_dict(
         {
@@ -445,6 +470,15 @@ def test_arguments_that_mean_nothing_are_refused(tmp_path, how, words):
     args = trainer_runs.arguments(tmp_path, max_steps=1)
     with pytest.raises(bf.PlanError, match=words):
         Trainer(tiny_llama.model(), args, train_dataset=tiny_llama.documents(), **how)
+
+
+def test_a_corpus_needs_settings(tmp_path):
+    args = trainer_runs.arguments(tmp_path, max_steps=1)
+    corpus = bf.open(tiny_llama.documents())
+    with pytest.raises(bf.PlanError, match="seq_len is missing"):
+        Trainer(tiny_llama.model(), args, train_dataset=corpus).train()
+    with pytest.raises(ValueError, match="requires a train_dataset"):
+        Trainer(tiny_llama.model(), args, loader={"seq_len": 8}).train()
 
 
 def test_an_epoch_without_a_batch_is_refused(tmp_path):

@@ -101,6 +101,21 @@ def test_what_trl_tokenizes_and_masks_is_packed_here(tmp_path):
     assert any("eval_loss" in entry for entry in run.state.log_history)
 
 
+@pytest.mark.parametrize("only", [True, False])
+def test_the_mask_of_completions_is_gone_by_unless_the_trainer_is_told_not_to(tmp_path, only):
+    rows = {"input_ids": [[1, 2, 3, 4]] * 8, "completion_mask": [[0, 0, 1, 1]] * 8}
+    run = trainer_runs.sft_trainer(
+        tmp_path,
+        datasets.Dataset.from_dict(rows),
+        made={"seq_len": 4, "shuffle": False},
+        max_steps=1,
+        completion_only_loss=only,
+    )
+    batch = next(iter(run.get_train_dataloader()))
+    expected = [-100, -100, 3, 4] if only else [-100, 2, 3, 4]
+    assert batch["labels"].tolist() == [expected] * 2
+
+
 def test_loaders_evaluate_too_and_by_name(tmp_path):
     sets = {"one": tiny_llama.loader(seed=1), "two": tiny_llama.loader(seed=2)}
     run = trainer_runs.sft_trainer(tmp_path, tiny_llama.loader(), data=sets, max_steps=1)

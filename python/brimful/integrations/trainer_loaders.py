@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brimful._core import PlanError
-from brimful.integrations.packed_rows import documents_of
+from brimful.integrations.trainer_rows import KNOWN_MASKS, documents_of
 from brimful.loader import DataLoader
 
 # Settings of a loader that the trainer has words of its own for.
@@ -45,7 +45,10 @@ def make_loader(
     }
     if not training:
         how |= {"shuffle": False, "drop_last": False, "skip": ()}
-    return checked_loader(DataLoader(documents_of(data, lengths), **how), trainer)
+    # TRL's trainer may be told not to go by the mask of completions.
+    everything = getattr(trainer, "completion_only_loss", True) is False
+    masks = [name for name in KNOWN_MASKS if not (everything and name == "completion_mask")]
+    return checked_loader(DataLoader(documents_of(data, lengths, masks), **how), trainer)
 
 
 def checked_loader(loader: DataLoader, trainer: Any) -> DataLoader:

@@ -16,6 +16,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from brimful._core import PlanError
 from brimful.batch import Batch
+from brimful.drop_in.path import choose_path
 from brimful.extras import require
 from brimful.integrations.evaluation_loader import EvaluationLoader
 from brimful.integrations.step_loader import StepLoader
@@ -103,7 +104,7 @@ class LoaderMixin:
         data = self.train_dataset
         if isinstance(data, TorchDataLoader):
             return self.accelerator.prepare(data)
-        if not self._is_native(data):
+        if data is None or not self._is_native(data):
             return super().get_train_dataloader()  # type: ignore[misc]
         if isinstance(data, DataLoader):
             loader = checked_loader(data, self)
@@ -225,7 +226,9 @@ class LoaderMixin:
             return all(self._is_native(one) for one in data.values())
         if isinstance(data, TorchDataLoader):
             return False
-        return isinstance(data, DataLoader) or self._settings is not None
+        if isinstance(data, DataLoader) or self._settings is not None:
+            return True
+        return choose_path(data, {}).native
 
     def _evaluation_loader(self, data: Any) -> Any:
         """None where the trainer makes it."""
