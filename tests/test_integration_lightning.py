@@ -443,6 +443,23 @@ def test_a_checkpoint_of_another_corpus_is_refused(tmp_path: Path) -> None:
     assert found == whole
 
 
+def test_a_checkpoint_within_an_epoch_that_holds_no_state_is_refused(tmp_path: Path) -> None:
+    class Other(DataModule):
+        """Lightning keeps a module's part under the name of its class."""
+
+    saver = saving(tmp_path, every_n_train_steps=5)
+    trainer(tmp_path, max_epochs=1, callbacks=[saver]).fit(Watcher(), datamodule=data())
+    other = Other(corpus_of(LENGTHS), **HOW)
+    with pytest.raises(bf.StateError, match=r"behind batch 5 of epoch 0 and holds no state"):
+        trainer(max_epochs=2).fit(Watcher(), datamodule=other, ckpt_path=tmp_path / "step=5.ckpt")
+    path = tmp_path / "step=5.ckpt"
+    checkpoint = torch.load(path, weights_only=True)
+    checkpoint["DataModule"] = {"seed": 3}
+    torch.save(checkpoint, path)
+    with pytest.raises(bf.StateError, match="holds seed, where loader, epoch and batches are"):
+        trainer(max_epochs=2).fit(Watcher(), datamodule=data(), ckpt_path=path)
+
+
 def test_settings_that_contradict_the_trainer_are_refused() -> None:
     of_two = bf.DataLoader(corpus_of(LENGTHS), **HOW, rank=0, world_size=2)
     with pytest.raises(bf.PlanError, match=r"'world_size': 2.*trainer says.*'world_size': 1"):

@@ -10,24 +10,26 @@ lightning 2.6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from brimful import _core
 from brimful._core import PlanError
-from brimful.batch import Batch
 from brimful.extras import require
 from brimful.loader import DataLoader
-from brimful.state import cursor_dict, read_cursor
 
 _pytorch = require("lightning.pytorch", "lightning", "brimful.integrations.lightning")
 
 from lightning.pytorch.callbacks import GradientAccumulationScheduler  # noqa: E402
-from lightning.pytorch.plugins.precision import Precision  # noqa: E402
 from lightning.pytorch.utilities.model_helpers import is_overridden  # noqa: E402
-from lightning.pytorch.utilities.signature_utils import is_param_in_hook_signature  # noqa: E402
 from torch.utils.data import DataLoader as TorchDataLoader  # noqa: E402
+
+from brimful.integrations.lightning_loaders import (  # noqa: E402
+    EvaluationLoader,
+    Progress,
+    Sealed,
+    TrainingLoader,
+)
 
 # In place of what training has.
 _OF_EVALUATION = {"shuffle": False, "drop_last": False, "accumulate": 1, "skip": ()}
@@ -81,9 +83,9 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
             "allow_batch_change": allow_batch_change,
             "allow_mix_change": allow_mix_change,
         }
-        self._train: _Training | None = None
+        self._train: TrainingLoader | None = None
         self._state: Mapping[str, Any] | None = None  # of a checkpoint, before there is a loader
-        self._evaluations: dict[str, _Evaluation] = {}
+        self._evaluations: dict[str, EvaluationLoader] = {}
         # The trainer evaluates on what has such a method of its own.
         if val is not None:
             self.val_dataloader = partial(self._evaluation, "val", "validation_step")
@@ -118,12 +120,12 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
         for evaluation in self._evaluations.values():
             evaluation.loader.close()
 
-    def train_dataloader(self) -> _Training:
+    def train_dataloader(self) -> TrainingLoader:
         """What the trainer iterates over; the same object each time."""
         wanted = self._from_trainer() | {"accumulate": self._accumulate()}
         if self._train is None or not _agree(self._train.loader, wanted):
             loader = self._make("train", wanted)
-            self._train = _Training(self, loader)
+            self._train = TrainingLoader(loader, Progress(self, "training_step"))
         if self._state is not None:
             self._train.resume(self._state, **self._allowed)
             self._state = None
@@ -137,12 +139,12 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Takes the place of a checkpoint for the fit that begins."""
-        if self.trainer.state.fn == "fit":
+        if self.trainer is None or self.trainer.state.fn == "fit":
             self._state = state_dict
 
     def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
         """Takes a batch out of what kept it together, and converts it as the trainer would have."""
-        if isinstance(batch, _Sealed):
+        if isinstance(batch, Sealed):
             batch = batch.batch._with_tensors(self.trainer.precision_plugin.convert_input)
         model = self.trainer.lightning_module
         if is_overridden("on_before_batch_transfer", model):
@@ -175,18 +177,22 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
             )
         return loader
 
-    def _evaluation(self, stage: str, step: str) -> _Evaluation:
+    def _evaluation(self, stage: str, step: str) -> EvaluationLoader:
         wanted = self._from_trainer()
         found = self._evaluations.get(stage)
         if found is None or not _agree(found.loader, wanted):
-            found = self._evaluations[stage] = _Evaluation(self, self._make(stage, wanted), step)
+            found = self._evaluations[stage] = EvaluationLoader(
+                self._make(stage, wanted), Progress(self, step)
+            )
         return found
 
     def _from_trainer(self) -> dict[str, Any]:
         """Data-parallel coordinates, where the trainer's strategy has any."""
         if {"rank", "mesh"} & set(self._settings):
             return {}
-        found = None if self.trainer is None else self.trainer.distributed_sampler_kwargs
+        if self.trainer is None:
+            return {}
+        found = self.trainer.distributed_sampler_kwargs
         if found is None:
             return {"rank": 0, "world_size": 1}
         return {"rank": found["rank"], "world_size": found["num_replicas"]}
@@ -194,158 +200,6 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
     def _accumulate(self) -> int:
         return 1 if self.trainer is None else int(self.trainer.accumulate_grad_batches)
 
-    def _seals(self, step: str) -> bool:
-        """Whether the trainer would take batches apart, to convert what is in them."""
-        trainer = self.trainer
-        if trainer is None or trainer.lightning_module is None:
-            return False
-        if type(trainer.precision_plugin).convert_input is Precision.convert_input:
-            return False
-        return not _fetches(trainer.lightning_module, step)
-
-
-class _Training:
-    """What the trainer trains on: one pass is what is left of the epoch that the trainer is in.
-
-    The trainer makes passes as it likes; one begins when it is asked for a batch. `len` is of the
-    whole epoch, of which a state may have delivered a part, for so the trainer counts.
-    """
-
-    def __init__(self, module: DataModule, loader: DataLoader) -> None:
-        self.loader = loader
-        self._module = module
-        self._epoch: int | None = None  # begun last, or that a loaded state stands in
-        self._delivered = 0  # batches of it
-        self._before: dict[str, Any] | None = None  # the loader's state before the last of them
-        self._resumed: dict[str, Any] | None = None  # a state that no pass has begun from
-        self._lengths: dict[int, int] = {}  # of one epoch: the last that was asked for
-
-    def resume(self, state: Mapping[str, Any], **allowed: bool) -> None:
-        """Puts the loader where a checkpoint was saved. Throws StateError as it does."""
-        self.loader.load_state_dict(state["loader"], **allowed)
-        self._resumed = self.loader.state_dict()
-        cursor = read_cursor(self._resumed)
-        self._epoch = cursor.epoch
-        self._delivered = state["batches"] if cursor.epoch == state["epoch"] else 0
-        self._lengths = {cursor.epoch: self._delivered + self.loader._count_batches(cursor)}
-
-    def place(self) -> dict[str, Any]:
-        """The loader's state, and the batches that were delivered of the epoch begun last. A batch
-        that the trainer is at work on, as when an exception or a signal makes it save, comes again.
-        """
-        unfinished = self._before is not None and self._finished() == self._delivered - 1
-        return {
-            "loader": self._before if unfinished else self.loader.state_dict(),
-            "epoch": -1 if self._epoch is None else self._epoch,
-            "batches": self._delivered - unfinished,
-        }
-
-    def close(self) -> None:
-        """Ends threads. A state that came when the run was over has had its effect."""
-        self.loader.close()
-        self.loader._place.ignored = False
-
-    def state_dict(self) -> dict[str, Any]:
-        """Nothing: it is in the data module's part of a checkpoint. But it says to the trainer that
-        training can go on in the middle of an epoch."""
-        return {}
-
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Takes the state of a loader that was handed to the trainer itself in an earlier run."""
-        if not state_dict:
-            return
-        cursor = read_cursor(state_dict)
-        count = self.loader._count_batches
-        done = count(_core.Cursor(cursor.epoch)) - count(cursor)
-        self.resume({"loader": state_dict, "epoch": cursor.epoch, "batches": done})
-
-    def __len__(self) -> int:
-        epoch = self._epoch_of_trainer()
-        if epoch not in self._lengths:
-            self._lengths = {epoch: self.loader._count_batches(_core.Cursor(epoch))}
-        return self._lengths[epoch]
-
-    def __iter__(self) -> Iterator[Any]:
-        epoch = self._epoch_of_trainer()
-        if self._is_over(epoch):
-            return
-        if epoch != self._epoch:
-            if self._resumed is not None:
-                self.loader.load_state_dict(_beginning(self._resumed, epoch))
-            self._epoch, self._delivered = epoch, 0
-        elif self._resumed is None:
-            self._delivered = 0
-        self._resumed = None
-        self.loader.set_epoch(epoch)
-        seals = self._module._seals("training_step")
-        batches = iter(self.loader)
-        while True:
-            self._before = self.loader.state_dict()
-            batch = next(batches, None)
-            if batch is None:
-                self._before = None
-                return
-            self._delivered += 1
-            yield _Sealed(batch) if seals else batch
-
-    def _finished(self) -> int | None:
-        """Batches of the epoch that the trainer has done with, where it fetches them itself."""
-        trainer = self._module.trainer
-        if trainer is None or _fetches(trainer.lightning_module, "training_step"):
-            return None
-        return int(trainer.fit_loop.epoch_loop.batch_progress.current.processed)
-
-    def _is_over(self, epoch: int) -> bool:
-        """Whether nothing is left of an epoch: a trainer that counts steps asks once more for the
-        one that it was saved at the end of."""
-        if self._resumed is None or epoch != self._epoch:
-            return False
-        trainer = self._module.trainer
-        ended = trainer is not None and trainer.fit_loop.epoch_progress.current.processed > epoch
-        return ended or self._delivered == len(self)
-
-    def _epoch_of_trainer(self) -> int:
-        trainer = self._module.trainer
-        if trainer is not None:
-            return 0 if trainer.overfit_batches else int(trainer.current_epoch)
-        return 0 if self._epoch is None else self._epoch + (self._resumed is None)
-
-
-class _Evaluation:
-    """What the trainer evaluates on: epoch 0, whole, each time."""
-
-    def __init__(self, module: DataModule, loader: DataLoader, step: str) -> None:
-        self.loader = loader
-        self._module = module
-        self._step = step
-
-    def __len__(self) -> int:
-        self.loader.set_epoch(0)
-        return len(self.loader)
-
-    def __iter__(self) -> Iterator[Any]:
-        self.loader.set_epoch(0)
-        seals = self._module._seals(self._step)
-        for batch in self.loader:
-            yield _Sealed(batch) if seals else batch
-
-
-class _Sealed:
-    """A batch that the trainer takes for one thing, until it hands it to the data module."""
-
-    def __init__(self, batch: Batch) -> None:
-        self.batch = batch
-
-
-def _fetches(model: Any, step: str) -> bool:
-    """Whether a step takes batches out of an iterator by itself, past all hooks."""
-    return bool(is_param_in_hook_signature(getattr(model, step), "dataloader_iter", explicit=True))
-
 
 def _agree(loader: DataLoader, wanted: Mapping[str, Any]) -> bool:
     return all(getattr(loader.config, name) == value for name, value in wanted.items())
-
-
-def _beginning(state: Mapping[str, Any], epoch: int) -> dict[str, Any]:
-    """The state of the same run at the beginning of an epoch."""
-    return {**state, "cursor": cursor_dict(_core.Cursor(epoch)), "step": None}
