@@ -17,7 +17,7 @@ namespace brimful {
 namespace {
 
 constexpr std::size_t kMostSets = 32766;  // they are numbered in 16 bits
-constexpr std::size_t kFew = 8;           // sets that are looked at one by one
+constexpr std::size_t kFew = 6;           // sets that are looked at one by one
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 struct Indices {
@@ -45,7 +45,7 @@ void deal_few(const double* given_shares, const double* limits, const Indices& o
     const double samples = samples_before(i);
     double most = shares[0] * samples - taken[0];
     std::size_t furthest = 0;
-#pragma GCC unroll 8
+#pragma GCC unroll 6
     for (std::size_t s = 1; s < kSets; ++s) {
       const double behind = shares[s] * samples - taken[s];
       if (behind > most) {
@@ -64,16 +64,68 @@ void deal_few_of(const double* shares, const double* limits, std::size_t sets, c
   if constexpr (kMost > 1) deal_few_of<kMost - 1>(shares, limits, sets, out);
 }
 
-// Eight sets at a time: the furthest of those in each lane, then of the lanes.
-constexpr std::size_t kLanes = 8;
+// Four sets at a time: what follows compares the furthest of those in each lane, then the lanes.
+constexpr std::size_t kLanes = 4;
 using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 using Integers = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
+constexpr Integers kLaneNumbers = {0, 1, 2, 3};
 
-// `shares` and `limits` are a multiple of kLanes; those behind the last set are 0 and infinite.
+// The greatest of the lanes, and the least, in all of them.
+#define BRIMFUL_IN_ALL_LANES(value, other, compare)          \
+  other = __builtin_shufflevector(value, value, 2, 3, 0, 1); \
+  value = other compare value ? other : value;               \
+  other = __builtin_shufflevector(value, value, 1, 0, 3, 2); \
+  value = other compare value ? other : value
+
+// For sets that fit the registers; `given` has kBlocks * kLanes shares, 0 behind the last set.
+template <std::size_t kBlocks>
+[[gnu::always_inline]] inline void deal_blocks(const double* given, const double* limits,
+                                               std::size_t sets, const Indices& out) {
+  Doubles shares[kBlocks];
+  Doubles taken[kBlocks];
+  double counts[kBlocks * kLanes] = {};  // the same, to be read one by one
+  for (std::size_t s = 0; s < kBlocks * kLanes; ++s) {
+    shares[s / kLanes][s % kLanes] = given[s];
+    taken[s / kLanes][s % kLanes] = s < sets ? 0.0 : kInfinity;
+  }
+  for (std::size_t i = 0; i < out.sets.size(); ++i) {
+    const double samples = samples_before(i);
+    Doubles behind[kBlocks];
+    for (std::size_t b = 0; b < kBlocks; ++b) behind[b] = shares[b] * samples - taken[b];
+    Doubles best = behind[0];
+    for (std::size_t b = 1; b < kBlocks; ++b) best = behind[b] > best ? behind[b] : best;
+    Doubles other;
+    BRIMFUL_IN_ALL_LANES(best, other, >);
+    Integers first = Integers{} + static_cast<std::int64_t>(kBlocks * kLanes);
+    for (std::size_t b = kBlocks; b-- > 0;) {
+      first = behind[b] == best ? kLaneNumbers + static_cast<std::int64_t>(b * kLanes) : first;
+    }
+    Integers rival;
+    BRIMFUL_IN_ALL_LANES(first, rival, <);
+    const auto furthest = static_cast<std::size_t>(first[0]);
+    out.sets[i] = static_cast<std::int16_t>(furthest);
+    out.numbers[i] = static_cast<std::int64_t>(counts[furthest]);
+    counts[furthest] += 1;
+    const double got = counts[furthest] == limits[furthest] ? kInfinity : 1.0;
+    for (std::size_t b = 0; b < kBlocks; ++b) {
+      const Integers numbers = kLaneNumbers + static_cast<std::int64_t>(b * kLanes);
+      taken[b] += numbers == first ? Doubles{} + got : Doubles{};
+    }
+  }
+}
+
+// `shares` and `limits` are multiples of kLanes; those behind the last set are 0 and infinite.
 BRIMFUL_HOT void deal_many(const std::vector<double>& shares, const std::vector<double>& limits,
                            std::size_t sets, const Indices& out) {
-  constexpr Integers kLaneNumbers = {0, 1, 2, 3, 4, 5, 6, 7};
   const std::size_t n = shares.size();
+  switch (n / kLanes) {
+    case 2:
+      return deal_blocks<2>(shares.data(), limits.data(), sets, out);
+    case 3:
+      return deal_blocks<3>(shares.data(), limits.data(), sets, out);
+    case 4:
+      return deal_blocks<4>(shares.data(), limits.data(), sets, out);
+  }
   std::vector<double> taken(n, kInfinity);
   std::fill_n(taken.begin(), sets, 0.0);
   for (std::size_t i = 0; i < out.sets.size(); ++i) {
@@ -90,25 +142,18 @@ BRIMFUL_HOT void deal_many(const std::vector<double>& shares, const std::vector<
       most = further ? behind : most;
       at = further ? Integers{} + static_cast<std::int64_t>(s) : at;
     }
-    // The greatest of the lanes in all of them, and then the least set that is as far behind.
     Doubles best = most;
-    Doubles other = __builtin_shufflevector(best, best, 4, 5, 6, 7, 0, 1, 2, 3);
-    best = other > best ? other : best;
-    other = __builtin_shufflevector(best, best, 2, 3, 0, 1, 6, 7, 4, 5);
-    best = other > best ? other : best;
-    other = __builtin_shufflevector(best, best, 1, 0, 3, 2, 5, 4, 7, 6);
-    best = other > best ? other : best;
+    Doubles other;
+    BRIMFUL_IN_ALL_LANES(best, other, >);
     Integers first = best == most ? at + kLaneNumbers : Integers{} + static_cast<std::int64_t>(n);
-    Integers rival = __builtin_shufflevector(first, first, 4, 5, 6, 7, 0, 1, 2, 3);
-    first = rival < first ? rival : first;
-    rival = __builtin_shufflevector(first, first, 2, 3, 0, 1, 6, 7, 4, 5);
-    first = rival < first ? rival : first;
-    rival = __builtin_shufflevector(first, first, 1, 0, 3, 2, 5, 4, 7, 6);
-    first = rival < first ? rival : first;
+    Integers rival;
+    BRIMFUL_IN_ALL_LANES(first, rival, <);
     const auto furthest = static_cast<std::size_t>(first[0]);
     give(furthest, i, limits[furthest], taken[furthest], out);
   }
 }
+
+#undef BRIMFUL_IN_ALL_LANES
 
 void deal(std::vector<double> shares, std::vector<double> limits, const Indices& out) {
   const std::size_t sets = shares.size();
