@@ -94,6 +94,26 @@ iteration.
 - The number of workers may change; with an iterable dataset that several workers share, that
   gives a warning, for the order of its batches changes. With `in_order=False` batches of a
   map-style dataset still come once each.
+
+## Measured
+
+`pytest bench/bench_torch_path.py`, on 2 cores of an AMD EPYC that other programs kept busy too,
+Linux 6.18, Python 3.11.7, torch 2.13.0 (CPU), datasets 5.2.0: take them as ratios within one run.
+
+- What torch's path adds: `next()` of torch's class took 39.0 us of the processor, through brimful
+  39.6 us (1.6 %; in another run 39.5 and 39.9 us, 1.1 %). Rows of 1,024 tokens, 8 a batch,
+  `default_collate`, no workers. An `iter()` takes 0.04 ms more.
+- The native path beside torch's class, one and the same `collate_fn` (it pads 8 documents) on one
+  Hugging Face dataset, an epoch of 4,000 documents (2,189,168 tokens), least of 5:
+
+| items | workers or threads | torch | native |
+| --- | ---: | ---: | ---: |
+| dicts of lists | 0 | 2.30 s | 1.65 s |
+| dicts of lists | 2 | 3.55 s | 2.64 s |
+| dicts of tensors | 0 | 1.04 s | 0.33 s |
+| dicts of tensors | 2 | 6.19 s | 0.09 s |
+
+With lists most of the time is that of the function, which makes tensors of them.
 """
 
 
