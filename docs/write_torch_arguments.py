@@ -101,8 +101,8 @@ iteration.
 Linux 6.18, Python 3.11.7, torch 2.13.0 (CPU), datasets 5.2.0: take them as ratios within one run.
 
 - What torch's path adds: `next()` of torch's class took 39.0 us of the processor, through brimful
-  39.6 us (1.6 %; in another run 39.5 and 39.9 us, 1.1 %). Rows of 1,024 tokens, 8 a batch,
-  `default_collate`, no workers. An `iter()` takes 0.04 ms more.
+  39.6 us, 1.6 % more (tenth percentiles). Rows of 1,024 tokens, 8 a batch, `default_collate`, no
+  workers.
 - The native path beside torch's class, one and the same `collate_fn` (it pads 8 documents) on one
   Hugging Face dataset, an epoch of 4,000 documents (2,189,168 tokens), least of 5:
 
