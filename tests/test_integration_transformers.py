@@ -416,6 +416,29 @@ def test_a_checkpoint_without_a_state_is_refused_or_its_epoch_begun_anew(tmp_pat
     assert loader.state_dict()["step"] == 2  # of two that were trained here
 
 
+def test_another_global_batch_goes_on_with_a_state_that_is_loaded_by_hand(tmp_path):
+    how = {"max_steps": 3, "save_strategy": "steps", "save_steps": 3}
+    trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how).train()
+    checkpoint = tmp_path / "checkpoint-3"
+    loader = tiny_llama.loader(batch_size=3)
+    larger = {"max_steps": 5, "per_device_train_batch_size": 3}
+    trainer = trainer_runs.trainer(tmp_path, loader, **larger)
+    with pytest.raises(bf.StateError, match="bins_per_step: 2 in the state, 3 here"):
+        trainer.train(resume_from_checkpoint=str(checkpoint))
+    saved = json.loads((checkpoint / "trainer_state.json").read_text())
+    kept = saved["stateful_callbacks"]["LoaderState"]["attributes"]["loader_state"]
+    loader.load_state_dict(kept, allow_batch_change=True)
+    trainer = trainer_runs.trainer(tmp_path, loader, ignore_data_skip=True, **larger)
+    trainer.train(resume_from_checkpoint=str(checkpoint))
+    told = loader.records()
+    whole = tiny_llama.loader()
+    rows = [batch["input_ids"] for batch in islice(whole, 6)][3:]
+    again = tiny_llama.loader(batch_size=3)
+    again.load_state_dict(kept, allow_batch_change=True)
+    assert torch.equal(torch.cat(rows), torch.cat([b["input_ids"] for b in islice(again, 2)]))
+    assert [record.step for record in told] == [3, 4]
+
+
 def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
     how = {
         "max_steps": 6,

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
+from torch.utils.data import DataLoader as TorchDataLoader
+
 from brimful._core import PlanError
 from brimful.batch import Batch
 from brimful.extras import require
@@ -22,8 +24,6 @@ _operations: Any = require(
     "accelerate.utils.operations", "accelerate", "brimful.integrations.accelerate"
 )
 _state: Any = require("accelerate.state", "accelerate", "brimful.integrations.accelerate")
-
-from torch.utils.data import DataLoader as TorchDataLoader  # noqa: E402
 
 
 def prepare(accelerator: Any, loader: DataLoader, *, checkpoint: bool = True) -> PreparedLoader:
