@@ -82,6 +82,8 @@ def test_what_torch_refuses_is_refused_with_the_same_kind_of_exception(arguments
         {"in_order": False, "num_workers": 2},
         {"shuffle": None, "sampler": None, "batch_sampler": None, "collate_fn": None},
         {"shuffle": False, "sampler": SAMPLER},
+        {"shuffle": 0, "pin_memory": 0},
+        {"pin_memory": None},
         {"generator": torch.Generator()},
         {"timeout": 30.0, "num_workers": 2},
     ],
@@ -95,6 +97,18 @@ def test_what_torch_takes_changes_no_batch(arguments):
         assert torch.equal(ours["input_ids"], theirs["input_ids"])
     told = loader.explain().arguments
     assert all(told[name] for name in arguments)
+
+
+def test_flags_may_be_numbers_as_torch_takes_them():
+    assert native(shuffle=1).config.shuffle is True
+    assert native(shuffle=0).config.shuffle is False
+    loader = native(pin_memory=0)
+    with pytest.warns(UserWarning, match="torch has no accelerator"):
+        loader.pin_memory = 1
+    assert loader.config.pin_memory is True
+    for name in ("shuffle", "pin_memory"):
+        with pytest.raises(bf.PlanError, match=f"{name} is 2"):
+            native(**{name: 2})
 
 
 def test_the_first_arguments_have_torchs_places():

@@ -53,6 +53,8 @@ def resolve(
         PlanError: torch refuses these arguments with a ValueError, or brimful cannot follow them.
         TypeError: torch refuses them with a TypeError.
     """
+    for name in ("shuffle", "pin_memory"):
+        settings[name] = as_flag(settings[name])
     if settings["num_workers"] is None:
         settings["num_workers"] = LoaderConfig.num_workers
     if given.persistent_workers and settings["num_workers"] == 0:
@@ -97,6 +99,11 @@ def _drawing(given: TorchArguments, settings: Mapping[str, Any]) -> Drawing:
         raise PlanError("sampler and shuffle exclude each other: a sampler decides about the order")
     drawing = drawing_of(given.sampler)
     return drawing if drawing.seed is not None else dataclasses.replace(drawing, seed=seed)
+
+
+def as_flag(value: Any) -> Any:
+    """0, 1 and None as bools, as torch takes them and scripts pass them; all else as it is."""
+    return bool(value) if value is None or (type(value) is int and value in (0, 1)) else value
 
 
 def depth_of(prefetch_factor: int, num_workers: int) -> int:

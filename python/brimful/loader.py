@@ -129,7 +129,7 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         )
         settings |= {
             "batch_size": batch_size,
-            "shuffle": False if shuffle is None else shuffle,
+            "shuffle": shuffle,
             "num_workers": num_workers,
             "pin_memory": pin_memory,
             "drop_last": drop_last,

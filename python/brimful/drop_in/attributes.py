@@ -12,7 +12,13 @@ import multiprocessing
 from typing import Any, NoReturn
 
 from brimful import _core, native
-from brimful.arguments import TorchArguments, check_collate_fn, checked_context, depth_of
+from brimful.arguments import (
+    TorchArguments,
+    as_flag,
+    check_collate_fn,
+    checked_context,
+    depth_of,
+)
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.device_loader import DeviceFeed
@@ -118,7 +124,7 @@ class TorchAttributes:
 
     @pin_memory.setter
     def pin_memory(self, pin: bool) -> None:
-        self._reconfigure(pin_memory=pin)
+        self._reconfigure(pin_memory=as_flag(pin))
 
     @property
     def prefetch_factor(self) -> int | None:
