@@ -357,6 +357,41 @@ def test_persistent_workers_go_on_from_a_state():
     assert values(another) == values(loader)
 
 
+@pytest.mark.parametrize("seeded", [True, False])
+@pytest.mark.parametrize("used", [True, False])
+@pytest.mark.parametrize("persistent", [True, False])
+def test_persistent_workers_draw_the_next_epoch_as_any_others(persistent, used, seeded):
+    """They keep their seed, and the order of an epoch is drawn behind the workers' seed."""
+
+    def loader(persistent):
+        drawn_from = generator(1) if seeded else None
+        return bf.DataLoader(
+            NUMBERS,
+            4,
+            shuffle=True,
+            num_workers=1,
+            persistent_workers=persistent,
+            generator=drawn_from,
+        )
+
+    torch.manual_seed(5)
+    first = loader(persistent)
+    list(first)
+    state = first.state_dict()
+    epochs = [values(first), values(first)]
+    torch.manual_seed(6)
+    another = loader(not persistent or used)
+    if used:
+        list(another)
+    another.load_state_dict(state)
+    assert values(another) == epochs[0]
+    if seeded and another.persistent_workers == first.persistent_workers and used:
+        assert values(another) == epochs[1]
+    other_batches = bf.DataLoader(NUMBERS, 5, shuffle=True)
+    other_batches.load_state_dict(state)  # from between epochs
+    assert sorted(itertools.chain(*values(other_batches))) == NUMBERS
+
+
 def test_out_of_order_batches_come_once_each_over_any_number_of_resumes():
     how = {"num_workers": 2, "in_order": False, "prefetch_factor": 3}
     state, came, overtaken = {}, [], False

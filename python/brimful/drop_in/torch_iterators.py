@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
+import torch
 from torch.utils import data
 from torch.utils.data.dataloader import (
     _BaseDataLoaderIter,
@@ -62,6 +63,9 @@ class _Watched(_BaseDataLoaderIter):
             return
         self._prepare(loader)
         with self._seeds_replayed():
+            if self._resumed is not None and self._order_from is None:
+                # As a new iterator would draw the workers' seed, before the order.
+                torch.empty((), dtype=torch.int64).random_(generator=loader.generator)
             super()._reset(loader, first_iter)
         self._go_on(loader)
 

@@ -102,8 +102,11 @@ def make_state(loader: data.DataLoader[Any], place: TorchPlace) -> dict[str, Any
         samplers = samplers_of(loader)
         generators = generators_of(loader, samplers)
         everything = draw_from_anywhere(loader, samplers)
+        now = RandomSnapshot.take(generators, everything=everything)
         place = TorchPlace(
-            before_iter=RandomSnapshot.take(generators, everything=everything),
+            before_iter=now,
+            # Persistent workers keep their seed, so that the order is the next thing to be drawn.
+            before_order=None if loader._iterator is None else now,
             samplers=take_states(samplers),
         )
     batches, early = place.position()
@@ -159,7 +162,7 @@ def read_state(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> Resump
     if before_iter is None or not all(isinstance(one, dict | None) for one in (samplers, dataset)):
         raise _damaged("no samplers, dataset or random numbers")
     batches = _count("batches", state["batches"])
-    if batches or before_order is not None:
+    if batches or early or state["first_batch"] is not None:
         _check_same(state, loader)
     return Resumption(
         batches=batches,
