@@ -254,6 +254,18 @@ def test_what_the_function_returns_is_delivered_and_its_exceptions_are_the_loops
         next(iterator)
 
 
+def test_a_collate_function_that_raises_stop_iteration_does_not_end_the_epoch():
+    def fail_once(documents):
+        return documents if failed else next(iter([]))
+
+    failed = []
+    iterator = iter(bf.DataLoader([np.arange(3), np.arange(4)], seq_len=4, collate_fn=fail_once))
+    with pytest.raises(RuntimeError, match="collate_fn raised StopIteration"):
+        next(iterator)
+    failed.append(True)
+    assert [list(map(len, documents)) for documents in iterator] == [[4]]
+
+
 def test_default_collate_stacks_rows_of_equal_length_as_it_does_in_torch():
     dataset = [torch.arange(i, i + 8) for i in range(6)]
     for ours, theirs in zip(

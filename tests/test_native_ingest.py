@@ -192,6 +192,15 @@ def test_exceptions_of_the_dataset_keep_their_type_and_tell_what_was_asked_for(t
     with pytest.raises(LookupError, match="a disk is full of holes") as caught:
         once(Broken(ROWS))
     assert caught.value.__notes__ == ["raised by the dataset when ingest asked for item 3"]
+
+
+def test_a_dataset_that_raises_stop_iteration_has_not_ended(temporary):
+    class Broken(Items):
+        def __getitem__(self, index):
+            return next(iter([])) if index == 3 else [index]
+
+    with pytest.raises(RuntimeError, match="raised StopIteration when ingest asked for item 3"):
+        once(Broken(ROWS))
     assert not list(temporary.iterdir())
 
 

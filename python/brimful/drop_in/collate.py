@@ -67,7 +67,10 @@ class Collator:
                 items.append(self._form.make(tokens[begin : begin + length], mask))
         if not items:
             items.append(self._form.make(self._dummy.copy(), np.zeros(1, np.uint8)))
-        made = self._function(items)
+        try:
+            made = self._function(items)
+        except StopIteration as error:  # which would end the epoch, and nobody would see it
+            raise RuntimeError("collate_fn raised StopIteration") from error
         if not self._pin:
             return made
         return torch_if_installed().utils.data._utils.pin_memory.pin_memory(made)

@@ -151,6 +151,10 @@ def _asked(get: Callable[[Any], Any], what: Any, name: str) -> Any:
     """An answer of the dataset. Its exceptions keep their type, and tell what was asked for."""
     try:
         return get(what)
+    except StopIteration as error:  # which would not leave a generator as what it is
+        raise RuntimeError(
+            f"the dataset raised StopIteration when ingest asked for {name}"
+        ) from error
     except Exception as error:
         error.add_note(f"raised by the dataset when ingest asked for {name}")
         raise
