@@ -161,8 +161,9 @@ def test_a_mesh_is_an_answer_to_the_warning_of_context_parallelism(as_rank: Any)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loader(mesh)
-    with pytest.warns(UserWarning, match=r"cp_size=2.*4 processes.*give mesh="):
+    with pytest.warns(UserWarning, match=r"cp_size=2.*4 processes.*give mesh=") as caught:
         loader(None, cp_size=2, cp_rank=1)
+    assert caught[0].filename == __file__
 
 
 def test_ranks_of_a_mesh_deliver_the_stream_of_one_process(as_rank: Any) -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 from brimful._core import PlanError
+from brimful.caller import warn_caller
 
 # Names of dimensions, as torch, torchtitan, accelerate, Lightning and others have them. Ranks along
 # the first kind read different data. Those along the others read the same, which a context-parallel
@@ -93,11 +93,10 @@ def mesh_place(mesh: Any) -> MeshPlace:
             f"loaders in the processes that are"
         )
     if not data and mesh.size() < distributed.get_world_size():
-        warnings.warn(
+        warn_caller(
             f"the mesh of {described} has no data-parallel dimension, and {mesh.size()} of the "
             f"{distributed.get_world_size()} processes: all such parts read the same data. Give "
-            f"the whole mesh where they should not",
-            stacklevel=4,
+            f"the whole mesh where they should not"
         )
     rank = 0
     for dim in data:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
 from brimful._core import PlanError
+from brimful.caller import warn_caller
 from brimful.config import whole_number
 from brimful.mesh import MeshPlace, mesh_place
 
@@ -40,12 +40,11 @@ def share_of_process(
     rank, world_size = data_parallel_coordinates(rank, world_size)
     cp_size = settings.get("cp_size", 1)
     if not given and world_size > 1 and cp_size != 1:
-        warnings.warn(
+        warn_caller(
             f"cp_size={cp_size}, and the {world_size} processes that torch.distributed or torchrun "
             f"numbers were taken for as many data-parallel ranks. Ranks of a context-parallel "
             f"group read the same batches: give mesh=, or rank= and world_size= of data "
-            f"parallelism alone",
-            stacklevel=3,
+            f"parallelism alone"
         )
     return {"rank": rank, "world_size": world_size}
 
