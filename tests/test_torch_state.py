@@ -17,6 +17,7 @@ from torchdata.stateful_dataloader import StatefulDataLoader
 from torchdata.stateful_dataloader.sampler import RandomSampler as TorchdataSampler
 
 import brimful as bf
+from brimful.drop_in.torch_random import pack, unpack
 from side_by_side import WORKERS
 
 NUMBERS = list(range(23))
@@ -521,6 +522,27 @@ def test_copies_have_places_of_their_own_and_keep_a_loaded_state():
     assert len(list(loader)) == 5
 
 
+def test_a_damaged_state_of_a_given_generator_is_refused():
+    loader = bf.DataLoader(NUMBERS, 4, shuffle=True, generator=generator(1))
+    before = loader.state_dict()
+    snapshot, _ = unpack(before["random"])
+    snapshot.named["loader"] = snapshot.named["loader"][:-8]
+    with pytest.raises(bf.StateError, match="random numbers are damaged"):
+        loader.load_state_dict({**before, "random": pack(snapshot, None)})
+    assert loader.state_dict() == before
+
+
+def test_an_epoch_after_a_resumed_one_is_whole():
+    for kind in ("Hugging Face stream", "stateful stream", "stateful iterators"):
+        whole = values(make(kind, 1, 0))
+        loader = make(kind, 1, 0)
+        came = values(itertools.islice(iter(loader), 2))
+        another = make(kind, 2, 0)
+        another.load_state_dict(loader.state_dict())
+        assert came + values(another) == whole
+        assert values(another) == whole, kind
+
+
 def test_states_are_small_and_cheap():
     loader = bf.DataLoader(NUMBERS, 4, shuffle=True, generator=generator(1))
     next(iter(loader))
@@ -550,6 +572,10 @@ def other(state, **changes):
         (lambda state: other(state, random=state["random"][:-40]), "damaged"),
         (lambda state: other(state, samplers="{"), "damaged"),
         (lambda state: other(state, samplers="3"), "damaged"),
+        (lambda state: other(state, samplers={"sampler": 3}), "damaged"),
+        (lambda state: other(state, samplers={"sampler": {"epoch": "x"}}), "damaged"),
+        (lambda state: other(state, dataset="[]"), "damaged"),
+        (lambda state: other(state, batches=7), "7 batches are out of 6"),
         (lambda state: other(state, num_workers=None), "num_workers is None"),
         (lambda state: other(state, batch_size=5), "batch_size is 5, and here it is 4"),
         (lambda state: other(state, length=7), "length is 7, and here it is 6"),

@@ -29,7 +29,7 @@ from brimful.drop_in.torch_samplers import (
     samplers_of,
     take_states,
 )
-from brimful.drop_in.torch_state import Resumption, TorchPlace, dataset_with_state
+from brimful.drop_in.torch_state import Resumption, TorchPlace, begin_again, dataset_with_state
 
 if TYPE_CHECKING:
     from brimful.drop_in.torch_loader import TorchLoader
@@ -118,6 +118,9 @@ class _Watched(_BaseDataLoaderIter):
         self._place = TorchPlace()
         if resumed is None:
             self._place.before_iter = self._snapshot()
+            if loader._moved_dataset:
+                begin_again(loader.dataset)
+                loader._moved_dataset = False
         else:
             self._order_from = resumed.before_order
             self._place.before_iter = resumed.before_iter
@@ -128,6 +131,7 @@ class _Watched(_BaseDataLoaderIter):
             own, dataset = self._own_state(loader), cast(Any, loader.dataset)
             if "dataset" in own and is_stateful(dataset):
                 dataset.load_state_dict(own["dataset"])
+                loader._moved_dataset = True
             if self._is_map:
                 self._place.base, self._place.base_early = resumed.batches, resumed.early
         self._place.samplers = take_states(samplers)

@@ -28,6 +28,7 @@ class TorchLoader(data.DataLoader[Any]):
         self._lap = TorchStats()
         self._place = TorchPlace(ended=True)
         self._resumption: Resumption | None = None
+        self._moved_dataset = False  # to a state of its own
         arguments.pop("snapshot_every_n_steps", None)  # states are exact after every batch
         if arguments.get("num_workers", 0) is None:
             del arguments["num_workers"]

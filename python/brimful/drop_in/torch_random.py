@@ -105,7 +105,9 @@ def pack(*snapshots: RandomSnapshot | None) -> str:
 
 
 def unpack(text: str) -> list[RandomSnapshot | None]:
-    """What `pack` was given. Throws StateError for anything that generators would not take."""
+    """What `pack` was given. Throws StateError for what the global generators would not take; the
+    named ones are asked by `check_fits`.
+    """
     try:
         raw = zlib.decompressobj().decompress(base64.b64decode(text, validate=True), _MOST_BYTES)
         head, _, states = raw.partition(b"\n")
@@ -113,19 +115,31 @@ def unpack(text: str) -> list[RandomSnapshot | None]:
         return [None if plain is None else _snapshot(plain, stream) for plain in json.loads(head)]
     except (zlib.error, ValueError, TypeError, RuntimeError, LookupError, OverflowError,
             AttributeError) as error:  # fmt: skip
-        raise StateError(
-            f"the state's random numbers are damaged ({error}); give a state as state_dict() "
-            f"returned it"
-        ) from None
+        raise _damaged(error) from None
+
+
+def check_fits(snapshot: RandomSnapshot, generators: Mapping[str, torch.Generator]) -> None:
+    """Throws StateError where a named generator would not take its state."""
+    try:
+        for name, one in generators.items():
+            if name in snapshot.named:
+                torch.Generator(one.device).set_state(snapshot.named[name])
+    except (RuntimeError, TypeError) as error:
+        raise _damaged(error) from None
+
+
+def _damaged(error: Exception) -> StateError:
+    return StateError(
+        f"the state's random numbers are damaged ({error}); give a state as state_dict() returned "
+        f"it"
+    )
 
 
 def _snapshot(plain: dict[str, Any], states: io.BytesIO) -> RandomSnapshot:
-    """Checked by giving the states to generators of no use."""
+    """Global states are checked by giving them to generators of no use."""
 
     def tensor(size: int) -> torch.Tensor:
-        state = torch.frombuffer(bytearray(states.read(size)), dtype=torch.uint8)
-        torch.Generator().set_state(state)
-        return state
+        return torch.frombuffer(bytearray(states.read(size)), dtype=torch.uint8)
 
     python, numpy = plain["python"], plain["numpy"]
     snapshot = RandomSnapshot(
@@ -134,6 +148,7 @@ def _snapshot(plain: dict[str, Any], states: io.BytesIO) -> RandomSnapshot:
         python=python and tuple(tuple(p) if isinstance(p, list) else p for p in python),
         numpy=numpy and tuple(np.array(n, np.uint32) if isinstance(n, list) else n for n in numpy),
     )
+    torch.Generator().set_state(snapshot.cpu)
     if snapshot.python is not None:
         random.Random().setstate(snapshot.python)
     if snapshot.numpy is not None:

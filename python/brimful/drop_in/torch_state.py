@@ -14,7 +14,7 @@ from typing import Any
 from torch.utils import data
 
 from brimful._core import StateError
-from brimful.drop_in.torch_random import RandomSnapshot, pack, unpack
+from brimful.drop_in.torch_random import RandomSnapshot, check_fits, pack, unpack
 from brimful.drop_in.torch_samplers import (
     draw_from_anywhere,
     generators_of,
@@ -159,8 +159,11 @@ def read_state(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> Resump
         if isinstance(error, StateError):
             raise
         raise _damaged(error) from None
-    if before_iter is None or not all(isinstance(one, dict | None) for one in (samplers, dataset)):
+    if before_iter is None or not isinstance(dataset, dict | None) or not _are_told(samplers):
         raise _damaged("no samplers, dataset or random numbers")
+    generators = generators_of(loader, samplers_of(loader))
+    for snapshot in (before_iter, before_order or before_iter):
+        check_fits(snapshot, generators)
     batches = _count("batches", state["batches"])
     if batches or early or state["first_batch"] is not None:
         _check_same(state, loader)
@@ -170,7 +173,7 @@ def read_state(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> Resump
         before_iter=before_iter,
         before_order=before_order,
         first_batch=state["first_batch"],
-        samplers=samplers or {},
+        samplers=samplers,
         dataset=dataset,
         num_workers=_count("num_workers", state["num_workers"]),
     )
@@ -178,6 +181,14 @@ def read_state(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> Resump
 
 def _damaged(what: object) -> StateError:
     return StateError(f"the state is damaged ({what}); give it as state_dict() returned it")
+
+
+def _are_told(samplers: Any) -> bool:
+    """Whether these are `take_states`."""
+    return isinstance(samplers, dict) and all(
+        isinstance(told, dict) and isinstance(told.get("epoch", 0), int)
+        for told in samplers.values()
+    )
 
 
 def _check_same(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> None:
@@ -194,6 +205,9 @@ def _check_same(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> None:
                 f"{state[name]!r}, and here it is {now!r} (length counts the batches of an epoch); "
                 f"make the loader as it was, or load a state from between epochs"
             )
+    length, batches = found["length"], state["batches"]
+    if length is not None and batches > length:
+        raise _damaged(f"{batches} batches are out of {length}")
 
 
 def _length(loader: data.DataLoader[Any]) -> int | None:
@@ -231,3 +245,11 @@ def dataset_with_state(dataset: Any, iterator: Any) -> Any:
         if is_stateful(source):
             return source
     return None
+
+
+def begin_again(dataset: Any) -> None:
+    """The epoch after one that went on from a state: datasets of Hugging Face would begin every
+    epoch at that state, others end where they began.
+    """
+    if type(dataset).__module__.split(".")[0] == "datasets":
+        dataset.load_state_dict({})
