@@ -1,15 +1,16 @@
-"""Supervised fine-tuning with a loss on the assistant's words alone, on packed rows, under
-transformers' Trainer.
+"""Fine-tuning on packed chats under a Trainer, with a loss on the assistant's words alone.
 
 Chats become bytes with three marks, and a loss mask beside them says which tokens the assistant
 wrote. Both go into shards; the loader packs whole chats into rows and keeps them apart. What the
-user says is read and never trained on. Nothing is downloaded; it takes some 20 s on a CPU:
+user says is read and never trained on. Nothing is downloaded; it takes some 20 s on a CPU that
+nobody else uses:
 
     python examples/sft_assistant_only.py
 """
 
 from __future__ import annotations
 
+import argparse
 import random
 import tempfile
 from typing import Any
@@ -21,7 +22,6 @@ import brimful as bf
 from brimful.integrations.transformers import Trainer
 
 USER, ASSISTANT, END = 256, 257, 258  # behind the 256 bytes
-STEPS = 200
 SEQ_LEN = 128
 
 Chat = list[tuple[str, str]]  # what the user asks, what the assistant answers
@@ -82,6 +82,9 @@ def answers(model: Any, questions: list[str]) -> list[str]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--steps", type=int, default=200)
+    arguments = parser.parse_args()
     torch.set_num_threads(1)  # in a model so small, threads wait for each other
     with tempfile.TemporaryDirectory() as folder:
         with bf.ShardWriter(f"{folder}/chats", dtype="uint16") as writer:
@@ -90,7 +93,7 @@ def main() -> None:
                 writer.add(tokens, loss_mask=mask)
         args = transformers.TrainingArguments(
             f"{folder}/run",
-            max_steps=STEPS,
+            max_steps=arguments.steps,
             per_device_train_batch_size=8,
             learning_rate=4e-3,
             logging_steps=50,
