@@ -57,6 +57,27 @@ void deal_few(const double* given_shares, const double* limits, const Indices& o
   }
 }
 
+// Of two sets, without a branch: which comes next is as good as random to a processor.
+template <>
+void deal_few<2>(const double* shares, const double* limits, const Indices& out) {
+  double taken[2] = {};
+  std::int64_t numbers[2] = {};
+  for (std::size_t i = 0; i < out.sets.size(); ++i) {
+    const double samples = samples_before(i);
+    const double first = shares[0] * samples - taken[0];
+    const double second = shares[1] * samples - taken[1];
+    const std::int64_t is_second = second > first ? 1 : 0;
+    out.sets[i] = static_cast<std::int16_t>(is_second);
+    out.numbers[i] = numbers[0] + is_second * (numbers[1] - numbers[0]);
+    numbers[0] += 1 - is_second;
+    numbers[1] += is_second;
+    for (const std::size_t s : {0, 1}) {
+      taken[s] = static_cast<double>(numbers[s]);
+      if (taken[s] == limits[s]) taken[s] = kInfinity;
+    }
+  }
+}
+
 // deal_few() for a number of sets that is known only now.
 template <std::size_t kMost>
 void deal_few_of(const double* shares, const double* limits, std::size_t sets, const Indices& out) {
