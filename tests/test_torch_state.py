@@ -595,7 +595,7 @@ def test_states_that_do_not_fit_are_refused_and_change_nothing(change, words):
 
 def test_a_native_loader_refuses_a_state_of_torchs_path():
     state = bf.DataLoader(NUMBERS).state_dict()
-    with pytest.raises(bf.StateError):
+    with pytest.raises(bf.StateError, match="one of a loader on torch's path, and this one is nat"):
         bf.DataLoader([np.arange(3)], seq_len=4).load_state_dict(state)
 
 

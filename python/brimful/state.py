@@ -223,6 +223,11 @@ def check_version(state: object) -> Mapping[str, Any]:
         raise StateError(
             f"the state is a {type(state).__name__}; expected the dict that state_dict() returned"
         )
+    if state.get("loader") == "torch":
+        raise StateError(
+            "the state is one of a loader on torch's path, and this one is native (explain() tells "
+            "why); make the loader as it was, without settings of brimful's own"
+        )
     if state.get("version") != VERSION:
         raise StateError(
             f"the state's version is {state.get('version')!r}; this brimful reads {VERSION}. "
