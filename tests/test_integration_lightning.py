@@ -315,6 +315,14 @@ def test_a_loader_handed_to_the_trainer_is_the_plain_loop_and_goes_on_in_a_modul
         assert rest.seen == model.seen[step:]
 
 
+def test_a_loader_handed_to_the_trainer_is_evaluated_in_order() -> None:
+    model = Validated()
+    evaluation = bf.DataLoader(corpus_of([9] * 20), seq_len=64)
+    trainer(max_epochs=2).fit(model, bf.DataLoader(corpus_of(LENGTHS), **HOW), evaluation)
+    assert [[d for d in found if d >= 0] for found in model.validated] == 2 * [list(range(20))]
+    assert model.seen == plain(2)
+
+
 def test_a_loader_handed_to_the_trainer_goes_on_within_the_last_epoch(tmp_path: Path) -> None:
     """What does not hold, and why there is a module: Lightning ends a resumed epoch too early."""
 
@@ -422,6 +430,8 @@ def test_without_a_trainer_it_is_the_loader() -> None:
     whole = [entry[-1] for entry in plain(2)]
     assert [placed(batch) for batches in passes for batch in batches] == whole
     assert len(module.train_dataloader()) > 0
+    told = str(DataModule("shards/", val=[[1, 2]], test=corpus_of([9])))
+    assert told.startswith("<DataModule: train shards/, val list, test <brimful.Corpus: 1 document")
     begun = list(islice(module.train_dataloader(), 3))
     assert {batch.epoch for batch in begun} == {2}
 

@@ -4,17 +4,19 @@ trainer, and keeps the place of training in the trainer's own checkpoints.
 A native loader may be handed to `trainer.fit` as it is. What Lightning then leaves undone is done
 here: it counts the batches of the first epoch only, where epochs of packed documents differ by one
 or two; it takes the end of what is left of an epoch for the end of an epoch; it restores no loader
-from the checkpoint of an epoch's end; and it takes mappings apart for mixed precision. Checked with
-lightning 2.6.
+from the checkpoint of an epoch's end; and it takes mappings apart where a precision converts
+inputs. Checked with lightning 2.6.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from brimful._core import PlanError
+from brimful.corpus import Corpus
 from brimful.extras import require
 from brimful.loader import DataLoader
 
@@ -91,6 +93,16 @@ class DataModule(_pytorch.LightningDataModule):  # type: ignore[misc, name-defin
             self.val_dataloader = partial(self._evaluation, "val", "validation_step")
         if test is not None:
             self.test_dataloader = partial(self._evaluation, "test", "test_step")
+
+    def __str__(self) -> str:
+        """What there is to train and to evaluate on; no loader is made for it."""
+        short = (str, os.PathLike, Corpus, DataLoader)
+        found = ", ".join(
+            f"{stage} {data if isinstance(data, short) else type(data).__name__}"
+            for stage, data in self._data.items()
+            if data is not None
+        )
+        return f"<DataModule: {found}>"
 
     @property
     def loader(self) -> DataLoader:
