@@ -125,6 +125,11 @@ def test_loaders_evaluate_too_and_by_name(tmp_path):
     assert again["eval_loss"] == pytest.approx(metrics["eval_two_loss"])
 
 
+def test_a_collator_that_nothing_uses_is_refused(tmp_path):
+    with pytest.raises(bf.PlanError, match="collate by themselves"):
+        trainer_runs.sft_trainer(tmp_path, tiny_llama.loader(), collator=list, max_steps=1)
+
+
 def test_a_corpus_and_settings_make_a_loader(tmp_path):
     corpus = bf.open(tiny_llama.documents())
     run = trainer_runs.sft_trainer(tmp_path, corpus, made={"seq_len": 64}, max_steps=2)

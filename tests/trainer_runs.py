@@ -53,7 +53,9 @@ def evaluation() -> Any:
     return tiny_llama.loader(batch_size=2, layout="varlen", seed=5)
 
 
-def sft_trainer(folder: Any, train: Any, *, data: Any = None, made: Any = None, **how: Any) -> Any:
+def sft_trainer(
+    folder: Any, train: Any, *, data: Any = None, made: Any = None, collator: Any = None, **how: Any
+) -> Any:
     """TRL's, in float32. `data` is for evaluation, `made` has settings of loaders made for it."""
     # Imported here, for it takes long and most runs do without.
     import trl
@@ -66,6 +68,7 @@ def sft_trainer(folder: Any, train: Any, *, data: Any = None, made: Any = None, 
         SFTTrainer(
             model,
             trl.SFTConfig(str(folder), **(SETTINGS | {"bf16": False} | how)),
+            data_collator=collator,
             train_dataset=train,
             eval_dataset=data,
             processing_class=tokenizer(),

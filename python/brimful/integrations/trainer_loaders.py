@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from brimful._core import PlanError
@@ -95,6 +95,15 @@ def by_cu_seqlens(model: Any) -> bool:
     """Whether the model's attention goes by cu_seqlens."""
     config = getattr(model, "config", None)
     return "flash" in (getattr(config, "_attn_implementation", None) or "")
+
+
+def check_collator_is_used(natives: Iterable[bool]) -> None:
+    """PlanError where all loaders, for training and evaluation, are native ones."""
+    if all(natives):
+        raise PlanError(
+            "data_collator is given, and loaders of brimful collate by themselves: leave it out, "
+            "or change what the model gets in model_inputs()"
+        )
 
 
 def checked_settings(loader: Any) -> dict[str, Any]:

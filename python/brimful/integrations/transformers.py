@@ -22,6 +22,7 @@ from brimful.integrations.evaluation_loader import EvaluationLoader
 from brimful.integrations.step_loader import StepLoader
 from brimful.integrations.trainer_loaders import (
     by_cu_seqlens,
+    check_collator_is_used,
     checked_loader,
     checked_settings,
     make_loader,
@@ -79,13 +80,9 @@ class LoaderMixin:
         self._step_loader: StepLoader | None = None
         self._evaluation: EvaluationLoader | None = None  # that runs
         self._eval_loaders: dict[int, tuple[Any, DataLoader]] = {}
-        if data_collator is not None and all(
-            data is None or self._is_native(data) for data in (train_dataset, eval_dataset)
-        ):
-            raise PlanError(
-                "data_collator is given, and loaders of brimful collate by themselves: leave it "
-                "out, or change what the model gets in model_inputs()"
-            )
+        if data_collator is not None:
+            given = (train_dataset, eval_dataset)
+            check_collator_is_used(self._is_native(data) for data in given if data is not None)
         super().__init__(  # type: ignore[call-arg]  # the trainer's
             model, args, data_collator, train_dataset, eval_dataset, *more, **kwargs
         )

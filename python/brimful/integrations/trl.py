@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from brimful.extras import require
+from brimful.integrations.trainer_loaders import check_collator_is_used
 from brimful.integrations.transformers import LoaderMixin
 from brimful.loader import DataLoader
 
@@ -42,6 +43,9 @@ class SFTTrainer(LoaderMixin, trl.SFTTrainer):  # type: ignore[misc]
         lengths: str | None = None,
         **kwargs: Any,
     ) -> None:
+        if data_collator is not None:
+            given = (train_dataset, eval_dataset)
+            check_collator_is_used(_is_ready(data) for data in given if data is not None)
         super().__init__(
             model,
             args,
