@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import tracemalloc
 
 import numpy as np
@@ -318,6 +319,35 @@ def test_what_is_no_dataset():
     with pytest.raises(bf.FormatError, match="leave the other arguments out"):
         bf.open(dataset, dtype="int32")
     assert documents(dataset.with_format("numpy")) == ROWS
+
+
+def test_columns_that_a_format_hides_are_not_read(tmp_path):
+    dataset = Dataset.from_dict({"input_ids": [[5, 6]], "labels": [[-100, 6]], "text": ["a"]})
+
+    def is_masked(shown):
+        shown.save_to_disk(tmp_path / "d")
+        stores = [bf.open(source)._parts[0].stores for source in (shown, tmp_path / "d")]
+        shutil.rmtree(tmp_path / "d")
+        masked, same = ([store.has_loss_mask for store in parts] for parts in stores)
+        assert masked == same
+        return any(masked)
+
+    assert is_masked(dataset)
+    assert is_masked(dataset.with_format("torch"))
+    assert is_masked(dataset.with_format("torch", columns=["input_ids", "labels"]))
+    assert not is_masked(dataset.with_format("torch", columns=["input_ids"]))
+    assert is_masked(dataset.with_format("torch", columns=["input_ids"], output_all_columns=True))
+    hidden = dataset.with_format("numpy", columns=["labels"])
+    hidden.save_to_disk(tmp_path / "hidden")
+    for source in (hidden, tmp_path / "hidden"):
+        with pytest.raises(bf.FormatError, match=r"\['labels'\] alone, without input_ids"):
+            bf.open(source)
+    state = tmp_path / "hidden/state.json"
+    state.write_text(
+        state.read_text().replace('"_format_columns": [', '"_format_columns": 3, "x": [')
+    )
+    with pytest.raises(bf.FormatError, match="_format_columns is 3"):
+        bf.open(tmp_path / "hidden")
 
 
 @pytest.mark.parametrize("bad", [[0, 2, 1, 3], [0, 2, 3, 4], [-1, 2, 3, 3], [0, 5, 3, 3]])

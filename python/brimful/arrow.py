@@ -38,7 +38,8 @@ def open_dataset(dataset: Any, *, name: str = "corpus") -> _core.Source:
         dataset: a `datasets.Dataset` or a `pyarrow.Table`, with a column `input_ids` of lists of
             integers and, if some tokens get no loss, `labels` (the token itself, or -100) or
             `loss_mask` (0 and 1); or such lists alone, as a `pyarrow.ChunkedArray` or `Array`. An
-            `attention_mask` must be all ones. Other columns are not looked at.
+            `attention_mask` must be all ones. Other columns are not looked at, nor are those that
+            `with_format(columns=...)` hides.
         name: of the source.
 
     Tokens are never copied. A loss mask costs a byte a token unless it is stored as bytes.
@@ -67,7 +68,8 @@ def open_dataset(dataset: Any, *, name: str = "corpus") -> _core.Source:
             "or take it off with reset_format()"
         )
     rows = None if dataset._indices is None else _row_map(dataset._indices.column(0))
-    return _open_table(dataset.data.table, rows, name)
+    columns = None if dataset.format["output_all_columns"] else dataset.format["columns"]
+    return _open_table(_shown(dataset.data.table, columns), rows, name)
 
 
 def is_saved_dataset(folder: str | os.PathLike[str]) -> bool:
@@ -92,7 +94,12 @@ def open_saved(folder: str | os.PathLike[str], *, name: str = "corpus") -> _core
     if state.get("_indices_data_files"):
         maps = _read_files(folder, state, "_indices_data_files")
         rows = _row_map(arrow.concat_tables(maps).column(0))
-    return _open_table(table, rows, name, f"{folder}: ")
+    columns = None if state.get("_output_all_columns") else state.get("_format_columns")
+    if columns is not None and not isinstance(columns, list):
+        raise FormatError(
+            f"{folder / 'state.json'}: _format_columns is {columns!r}; save the dataset again"
+        )
+    return _open_table(_shown(table, columns, f"{folder}: "), rows, name, f"{folder}: ")
 
 
 def scatter(rows: npt.NDArray[np.int64] | None) -> float:
@@ -150,6 +157,18 @@ def _store(columns: dict[str, Lists], name: str) -> _core.TokenStore:
     if offsets[0]:
         offsets = offsets - offsets[0]
     return _core.arrow_store(name, tokens.values[tokens.span], offsets, mask)
+
+
+def _shown(table: Any, columns: list[str] | None, origin: str = "") -> Any:
+    """What a dataset's format lets its readers see: these columns, or all of them."""
+    if columns is None:
+        return table
+    if _TOKENS in table.column_names and _TOKENS not in columns:
+        raise FormatError(
+            f"{origin}the format of the dataset shows the columns {columns} alone, without "
+            f"{_TOKENS}; take it off with reset_format()"
+        )
+    return table.select([name for name in table.column_names if name in columns])
 
 
 def _row_map(column: Any) -> npt.NDArray[np.int64]:
