@@ -83,6 +83,7 @@ using SampleArrays = std::tuple<py::array, py::array, py::array>;
 std::shared_ptr<RowOrder> make_rows(const std::vector<SampleArrays>& samples, std::int64_t rows,
                                     const std::optional<std::pair<py::array, py::array>>& blend) {
   std::vector<SourceSamples> sources;
+  sources.reserve(samples.size());
   for (const auto& [documents, begins, order] : samples) {
     sources.push_back({integers(documents), integers(begins), integers(order)});
   }

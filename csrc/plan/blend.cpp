@@ -91,12 +91,14 @@ using Doubles = double __attribute__((vector_size(kLanes * sizeof(double))));
 using Integers = std::int64_t __attribute__((vector_size(kLanes * sizeof(std::int64_t))));
 constexpr Integers kLaneNumbers = {0, 1, 2, 3};
 
-// The greatest of the lanes, and the least, in all of them.
-#define BRIMFUL_IN_ALL_LANES(value, other, compare)          \
-  other = __builtin_shufflevector(value, value, 2, 3, 0, 1); \
-  value = other compare value ? other : value;               \
-  other = __builtin_shufflevector(value, value, 1, 0, 3, 2); \
-  value = other compare value ? other : value
+// Puts the greatest of the lanes, or the least, in all of them.
+template <bool kGreatest, class Lanes>
+[[gnu::always_inline]] inline void spread(Lanes& lanes) {
+  Lanes other = __builtin_shufflevector(lanes, lanes, 2, 3, 0, 1);
+  lanes = (kGreatest ? other > lanes : other < lanes) ? other : lanes;
+  other = __builtin_shufflevector(lanes, lanes, 1, 0, 3, 2);
+  lanes = (kGreatest ? other > lanes : other < lanes) ? other : lanes;
+}
 
 // For sets that fit the registers; `given` has kBlocks * kLanes shares, 0 behind the last set.
 template <std::size_t kBlocks>
@@ -115,14 +117,12 @@ template <std::size_t kBlocks>
     for (std::size_t b = 0; b < kBlocks; ++b) behind[b] = shares[b] * samples - taken[b];
     Doubles best = behind[0];
     for (std::size_t b = 1; b < kBlocks; ++b) best = behind[b] > best ? behind[b] : best;
-    Doubles other;
-    BRIMFUL_IN_ALL_LANES(best, other, >);
+    spread<true>(best);
     Integers first = Integers{} + static_cast<std::int64_t>(kBlocks * kLanes);
     for (std::size_t b = kBlocks; b-- > 0;) {
       first = behind[b] == best ? kLaneNumbers + static_cast<std::int64_t>(b * kLanes) : first;
     }
-    Integers rival;
-    BRIMFUL_IN_ALL_LANES(first, rival, <);
+    spread<false>(first);
     const auto furthest = static_cast<std::size_t>(first[0]);
     out.sets[i] = static_cast<std::int16_t>(furthest);
     out.numbers[i] = static_cast<std::int64_t>(counts[furthest]);
@@ -146,6 +146,8 @@ BRIMFUL_HOT void deal_many(const std::vector<double>& shares, const std::vector<
       return deal_blocks<3>(shares.data(), limits.data(), sets, out);
     case 4:
       return deal_blocks<4>(shares.data(), limits.data(), sets, out);
+    default:
+      break;
   }
   std::vector<double> taken(n, kInfinity);
   std::fill_n(taken.begin(), sets, 0.0);
@@ -164,17 +166,13 @@ BRIMFUL_HOT void deal_many(const std::vector<double>& shares, const std::vector<
       at = further ? Integers{} + static_cast<std::int64_t>(s) : at;
     }
     Doubles best = most;
-    Doubles other;
-    BRIMFUL_IN_ALL_LANES(best, other, >);
+    spread<true>(best);
     Integers first = best == most ? at + kLaneNumbers : Integers{} + static_cast<std::int64_t>(n);
-    Integers rival;
-    BRIMFUL_IN_ALL_LANES(first, rival, <);
+    spread<false>(first);
     const auto furthest = static_cast<std::size_t>(first[0]);
     give(furthest, i, limits[furthest], taken[furthest], out);
   }
 }
-
-#undef BRIMFUL_IN_ALL_LANES
 
 void deal(std::vector<double> shares, std::vector<double> limits, const Indices& out) {
   const std::size_t sets = shares.size();
