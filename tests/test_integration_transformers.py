@@ -1,12 +1,10 @@
-"""transformers' Trainer on native loaders: losses of the plain loop, states, counts, refusals."""
+"""transformers' Trainer on native loaders: losses of the plain loop, counts, refusals."""
 
 from __future__ import annotations
 
-import json
 from itertools import islice
 from typing import Any
 
-import datasets
 import numpy as np
 import pytest
 import torch
@@ -15,7 +13,7 @@ import transformers
 import brimful as bf
 import tiny_llama
 import trainer_runs
-from brimful.integrations.transformers import LoaderState, Trainer
+from brimful.integrations.transformers import Trainer
 from trainer_ranks import check_two_ranks
 
 pytestmark = pytest.mark.filterwarnings(
@@ -134,142 +132,6 @@ def test_a_mean_over_no_label_is_refused_before_it_is_taken(tmp_path):
     trainer_runs.quiet(Trainer(Means(), args, train_dataset=whole)).train()
 
 
-# Loaders that the trainer makes
-
-
-def packed_rows(**columns: Any) -> datasets.Dataset:
-    row = {"input_ids": [[1, 2, 3, 4, 5]] * 4, "seq_lengths": [[3, 2]] * 4}
-    return datasets.Dataset.from_dict(row | columns)
-
-
-def positions_of(dataset: Any, tmp_path: Any, **how: Any) -> list[list[int]]:
-    args = trainer_runs.arguments(tmp_path, max_steps=1)
-    trainer = Trainer(
-        tiny_llama.model(),
-        args,
-        train_dataset=dataset,
-        loader={"seq_len": 5, "packing": "concat", "shuffle": False},
-        **how,
-    )
-    batch = next(iter(trainer.get_train_dataloader()))
-    return trainer.model_inputs(batch)["position_ids"].tolist()
-
-
-def test_c29_rows_packed_elsewhere_keep_their_documents_apart(tmp_path):
-    assert positions_of(packed_rows(), tmp_path) == [[0, 1, 2, 0, 1]] * 2
-    renamed = packed_rows().rename_column("seq_lengths", "sizes")
-    assert positions_of(renamed, tmp_path, lengths="sizes") == [[0, 1, 2, 0, 1]] * 2
-
-
-def test_c29_a_missing_column_of_lengths_is_named(tmp_path):
-    stripped = packed_rows().remove_columns("seq_lengths")
-    with pytest.raises(bf.FormatError, match="no column 'seq_lengths' with the lengths"):
-        positions_of(stripped, tmp_path, lengths="seq_lengths")
-    with pytest.raises(bf.FormatError, match="'sizes' names a column of a Dataset"):
-        positions_of([np.arange(5)], tmp_path, lengths="sizes")
-
-
-def test_c29_columns_that_the_trainer_strips_for_a_collator_are_named_by_it(tmp_path):
-    def collate(rows):
-        return bf.flatten(rows, lengths="seq_lengths").transformers()
-
-    for kept in (False, True):
-        args = trainer_runs.arguments(tmp_path, max_steps=1, remove_unused_columns=not kept)
-        trainer = Trainer(tiny_llama.model(), args, collate, train_dataset=packed_rows())
-        loader = trainer.get_train_dataloader()
-        if kept:
-            assert next(iter(loader))["position_ids"].tolist() == [[0, 1, 2, 0, 1] * 2]
-        else:
-            with pytest.raises(bf.FormatError, match="row 0 has no 'seq_lengths'"):
-                next(iter(loader))
-
-
-def test_c29_no_positions_no_batch(tmp_path):
-    loader = tiny_llama.loader(fields=("input_ids", "labels"))
-    args = trainer_runs.arguments(tmp_path, max_steps=1)
-    with pytest.raises(bf.PlanError, match="position_ids are not in this batch"):
-        Trainer(tiny_llama.model(), args, train_dataset=loader).train()
-
-
-@pytest.mark.parametrize("lengths", [[[3, 1]], [[3, 2, 1]], [[]]])
-def test_lengths_that_do_not_add_up_are_refused(tmp_path, lengths):
-    dataset = packed_rows(seq_lengths=[[3, 2]] * 3 + lengths)
-    with pytest.raises(bf.FormatError, match="row 3: seq_lengths add up to"):
-        positions_of(dataset, tmp_path)
-
-
-def test_masks_of_chat_templates_and_completions_are_loss_masks(tmp_path):
-    columns = {
-        "input_ids": [[1, 2, 3, 4], [5, 6, 7]],
-        "assistant_masks": [[0, 1, 1, 1], [0, 1, 1]],
-        "completion_mask": [[0, 1, 0, 1], [1, 1, 1]],
-    }
-    args = trainer_runs.arguments(tmp_path, max_steps=1)
-    settings = {"seq_len": 7, "packing": "concat", "shuffle": False}
-
-    def labels(**how):
-        dataset = datasets.Dataset.from_dict(columns | how)
-        trainer = Trainer(tiny_llama.model(), args, train_dataset=dataset, loader=settings)
-        return next(iter(trainer.get_train_dataloader()))["labels"].tolist()
-
-    assert labels() == [[-100, 2, -100, 4, -100, 6, 7]]
-    told = [[-100, -100, 3, 4], [5, 6, -100]]
-    assert labels(labels=told) == [[-100, -100, 3, 4, -100, 6, -100]]
-    parts = [[2, 2], [3]]
-    assert labels(seq_lengths=parts) == [[-100, 2, -100, 4, -100, 6, 7]]
-    with pytest.raises(bf.FormatError, match="row 1: completion_mask has 2, and input_ids has 3"):
-        labels(completion_mask=[[1] * 4, [1] * 2])
-    with pytest.raises(bf.FormatError, match="assistant_masks: type"):
-        labels(assistant_masks=[["a"] * 4, ["b"] * 3])
-
-
-def test_lengths_of_a_shuffled_dataset_and_labels_follow_their_rows(tmp_path):
-    dataset = datasets.Dataset.from_dict(
-        {
-            "input_ids": [[1, 2, 3, 4, 5], [6, 7, 8, 9, 10]],
-            "labels": [[-100, 2, 3, -100, 5], [6, 7, 8, 9, 10]],
-            "seq_lengths": [[3, 2], [1, 4]],
-        }
-    ).select([1, 0])
-    args = trainer_runs.arguments(tmp_path, max_steps=1)
-    settings = {"seq_len": 10, "packing": "concat", "shuffle": False}
-    trainer = Trainer(
-        tiny_llama.model(), args, train_dataset=dataset, eval_dataset=dataset, loader=settings
-    )
-    batch = next(iter(trainer.get_train_dataloader()))
-    assert batch["input_ids"].flatten().tolist() == [6, 7, 8, 9, 10, 1, 2, 3, 4, 5]
-    assert batch.lengths.tolist() == [1, 4, 3, 2]
-    labels = [-100, -100, 8, 9, 10, -100, 2, 3, -100, 5]
-    assert batch["labels"].flatten().tolist() == labels
-    evaluated = next(iter(trainer.get_eval_dataloader()))
-    assert evaluated["labels"].flatten().tolist() == labels
-
-
-def test_loaders_made_for_the_trainer_follow_its_arguments(tmp_path):
-    args = trainer_runs.arguments(
-        tmp_path,
-        max_steps=1,
-        per_device_train_batch_size=3,
-        per_device_eval_batch_size=5,
-        gradient_accumulation_steps=2,
-        dataloader_drop_last=True,
-        data_seed=11,
-    )
-    trainer = Trainer(
-        tiny_llama.model(),
-        args,
-        train_dataset=bf.open(tiny_llama.documents()),
-        eval_dataset={"a": tiny_llama.documents(9), "b": tiny_llama.documents(7)},
-        loader={"seq_len": 64, "packing": "best_fit_decreasing"},
-    )
-    config = trainer.get_train_dataloader().loader.config
-    assert (config.batch_size, config.accumulate, config.drop_last) == (3, 2, True)
-    assert (config.seed, config.shuffle, config.packing) == (11, True, "best_fit_decreasing")
-    for name in ("a", "b"):
-        assert next(iter(trainer.get_eval_dataloader(name)))["input_ids"].shape[1] == 64
-    assert len(trainer.get_eval_dataloader("a").dataset) == 9
-
-
 # Evaluation
 
 
@@ -327,131 +189,6 @@ def test_one_loader_for_training_and_evaluation_is_refused(tmp_path):
     trainer = Trainer(tiny_llama.model(), args, train_dataset=loader, eval_dataset=loader)
     with pytest.raises(bf.PlanError, match="make another one for evaluation"):
         trainer.evaluate()
-
-
-# States
-
-
-def test_a_checkpoint_has_the_state_of_the_last_trained_step(tmp_path):
-    how = {"max_steps": 3, "save_strategy": "steps", "save_steps": 3}
-    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
-    trainer.train()
-    state = json.loads((tmp_path / "checkpoint-3" / "trainer_state.json").read_text())
-    kept = state["stateful_callbacks"]["LoaderState"]["attributes"]["loader_state"]
-    assert kept["step"] == 3  # the next one
-    loader = tiny_llama.loader(batch_size=1, accumulate=2)  # the same global batch
-    loader.load_state_dict(kept)
-    assert next(iter(loader)).step == 3
-
-
-class SaveInStep(transformers.TrainerCallback):
-    """Saves a checkpoint in the middle of a step, as on a signal that ends a job."""
-
-    def __init__(self, event):
-        self.trainer = None
-        setattr(self, event, self.save)
-
-    def save(self, args, state, control, **kwargs):
-        if state.global_step == 3:
-            self.trainer._save_checkpoint(self.trainer.model, trial=None)
-            control.should_training_stop = True
-
-
-@pytest.mark.parametrize("event", ["on_step_begin", "on_pre_optimizer_step", "on_step_end"])
-def test_a_checkpoint_saved_in_a_step_goes_on_with_that_step(tmp_path, event):
-    plain = tiny_llama.plain_losses(tiny_llama.loader(accumulate=2), 6)
-    how = {"max_steps": 6, "gradient_accumulation_steps": 2}
-    callback = SaveInStep(event)
-    first = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=2), **how)
-    first.add_callback(callback)
-    callback.trainer = first
-    first.train()
-    rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(accumulate=2), **how)
-    rest.train(resume_from_checkpoint=str(tmp_path / "checkpoint-3"))
-    assert trainer_runs.losses(rest)[-3:] == pytest.approx(plain[3:], abs=1e-5)
-
-
-def test_a_checkpoint_saved_at_the_end_of_an_epoch_goes_on_with_the_next_one(tmp_path):
-    settings = {"batch_size": 8, "accumulate": 2}
-    plain = tiny_llama.plain_losses(tiny_llama.loader(**settings), 12)
-    how = {"num_train_epochs": 3, "gradient_accumulation_steps": 2, "save_strategy": "epoch"}
-    whole = trainer_runs.trainer(tmp_path, tiny_llama.loader(**settings), **how)
-    whole.train()
-    steps = whole.state.global_step
-    assert trainer_runs.losses(whole) == pytest.approx(plain[:steps], abs=1e-5)
-    for epoch in (1, 2):
-        at = steps // 3 * epoch
-        rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(**settings), **how)
-        rest.train(resume_from_checkpoint=str(tmp_path / f"checkpoint-{at}"))
-        assert trainer_runs.losses(rest)[at:] == pytest.approx(plain[at:steps], abs=1e-5)
-
-
-def test_random_numbers_of_the_model_go_on_too(tmp_path):
-    how = {"max_steps": 6, "save_strategy": "steps", "save_steps": 2}
-    runs = []
-    for resume in (None, str(tmp_path / "checkpoint-2"), str(tmp_path / "checkpoint-4")):
-        trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(batch_size=16), **how)
-        trainer.model.config.attention_dropout = 0.3
-        for layer in trainer.model.model.layers:
-            layer.self_attn.attention_dropout = 0.3
-        trainer.train(resume_from_checkpoint=resume)
-        runs.append(trainer_runs.losses(trainer))
-    assert runs[1] == pytest.approx(runs[0], abs=1e-6)
-    assert runs[2] == pytest.approx(runs[0], abs=1e-6)
-    assert runs[0] != pytest.approx(tiny_llama.plain_losses(tiny_llama.loader(batch_size=16), 6))
-
-
-def test_a_checkpoint_without_a_state_is_refused_or_its_epoch_begun_anew(tmp_path):
-    how = {"max_steps": 4, "save_strategy": "steps", "save_steps": 2}
-    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
-    trainer.remove_callback(LoaderState)
-    trainer.train()
-    checkpoint = str(tmp_path / "checkpoint-2")
-    trainer = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
-    with pytest.raises(bf.StateError, match="step 2 has no state of a brimful loader"):
-        trainer.train(resume_from_checkpoint=checkpoint)
-    loader = tiny_llama.loader()
-    trainer = trainer_runs.trainer(tmp_path, loader, ignore_data_skip=True, **how)
-    trainer.train(resume_from_checkpoint=checkpoint)
-    assert loader.state_dict()["step"] == 2  # of two that were trained here
-
-
-def test_another_global_batch_goes_on_with_a_state_that_is_loaded_by_hand(tmp_path):
-    how = {"max_steps": 3, "save_strategy": "steps", "save_steps": 3}
-    trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how).train()
-    checkpoint = tmp_path / "checkpoint-3"
-    loader = tiny_llama.loader(batch_size=3)
-    larger = {"max_steps": 5, "per_device_train_batch_size": 3}
-    trainer = trainer_runs.trainer(tmp_path, loader, **larger)
-    with pytest.raises(bf.StateError, match="bins_per_step: 2 in the state, 3 here"):
-        trainer.train(resume_from_checkpoint=str(checkpoint))
-    saved = json.loads((checkpoint / "trainer_state.json").read_text())
-    kept = saved["stateful_callbacks"]["LoaderState"]["attributes"]["loader_state"]
-    loader.load_state_dict(kept, allow_batch_change=True)
-    trainer = trainer_runs.trainer(tmp_path, loader, ignore_data_skip=True, **larger)
-    trainer.train(resume_from_checkpoint=str(checkpoint))
-    told = loader.records()
-    whole = tiny_llama.loader()
-    rows = [batch["input_ids"] for batch in islice(whole, 6)][3:]
-    again = tiny_llama.loader(batch_size=3)
-    again.load_state_dict(kept, allow_batch_change=True)
-    assert torch.equal(torch.cat(rows), torch.cat([b["input_ids"] for b in islice(again, 2)]))
-    assert [record.step for record in told] == [3, 4]
-
-
-def test_states_of_callbacks_may_be_restored_by_the_trainer_too(tmp_path):
-    how = {
-        "max_steps": 6,
-        "save_strategy": "steps",
-        "save_steps": 4,
-        "restore_callback_states_from_checkpoint": True,
-    }
-    whole = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
-    whole.train()
-    rest = trainer_runs.trainer(tmp_path, tiny_llama.loader(), **how)
-    rest.train(resume_from_checkpoint=True)
-    rest.train(resume_from_checkpoint=str(tmp_path / "checkpoint-4"))
-    assert trainer_runs.losses(rest)[4:] == pytest.approx(trainer_runs.losses(whole)[4:], abs=1e-5)
 
 
 # Refusals
