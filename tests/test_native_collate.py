@@ -1,5 +1,6 @@
 """A collate function on the native path gets what torch's loader would give it."""
 
+import warnings
 from collections.abc import Mapping
 
 import datasets
@@ -252,6 +253,17 @@ def test_what_the_function_returns_is_delivered_and_its_exceptions_are_the_loops
     assert next(iterator) == 2
     with pytest.raises(StopIteration):
         next(iterator)
+
+
+def test_columns_that_a_collate_function_does_not_get_are_named():
+    dataset = datasets.Dataset.from_dict({"input_ids": [[1, 2]], "text": ["a"]})
+    with pytest.warns(UserWarning, match="items of the Dataset hold .* left out: 'text'") as caught:
+        loader = bf.DataLoader(dataset, seq_len=4, collate_fn=items_as_given)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert list(loader) == [[{"input_ids": [1, 2]}]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        bf.DataLoader(dataset, seq_len=4)  # which delivers tokens, and says so
 
 
 def test_a_collate_function_that_raises_stop_iteration_does_not_end_the_epoch():

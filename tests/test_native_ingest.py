@@ -141,8 +141,11 @@ def test_formats_and_row_maps_of_a_dataset_are_honoured(form):
 
 def test_other_keys_are_left_out_with_a_word():
     items = [{"input_ids": [1], "idx": 3}, {"input_ids": [2], "text": "a", "idx": 4}]
-    with pytest.warns(UserWarning, match="items of the list hold more .* left out: 'idx', 'text'"):
+    with pytest.warns(
+        UserWarning, match="items of the list hold more .* left out: 'idx', 'text'"
+    ) as caught:
         loader = once(items)
+    assert [warning.filename for warning in caught] == [__file__]
     assert documents_of(loader) == [[1], [2]]
 
 

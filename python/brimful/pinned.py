@@ -8,10 +8,10 @@ back to torch.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from brimful import _core
+from brimful.caller import warn_caller
 from brimful.torch_module import torch_if_installed
 
 
@@ -27,9 +27,8 @@ def can_pin() -> bool:
     torch = torch_if_installed()
     if torch is not None and torch.accelerator.is_available():
         return True
-    warnings.warn(
-        "pin_memory=True but torch has no accelerator here; batches stay in pageable memory",
-        stacklevel=3,
+    warn_caller(
+        "pin_memory=True but torch has no accelerator here; batches stay in pageable memory"
     )
     return False
 

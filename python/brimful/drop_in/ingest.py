@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from brimful._core import FormatError, PlanError
+from brimful.caller import warn_caller
 from brimful.corpus import Corpus
 from brimful.drop_in.items import ItemForm, own_form
 from brimful.drop_in.temporary import TemporaryFolder
@@ -75,6 +75,8 @@ def form_of_items(dataset: Any, item: Any, *, masked: bool) -> ItemForm:
     """
     if item is None and not isinstance(dataset, Corpus) and not is_mapped(dataset) and len(dataset):
         item = dataset[0]
+        if isinstance(item, Mapping):
+            _warn_of_others(dataset, [key for key in item if key not in DOCUMENT_KEYS])
     if isinstance(item, Mapping) or (hasattr(item, "__len__") and np.ndim(item) == 1):
         return ItemForm(item, masked=masked)
     return own_form(masked=masked)
@@ -120,13 +122,16 @@ def _write_items(dataset: Any, shards: Path) -> Any:
             ]
             first_item = items[0] if first == 0 else first_item
             writer.add_batch(*_end_to_end(documents))
-    if others:
-        warnings.warn(
-            f"items of the {_kind(dataset)} hold more than token data, which is left out: "
-            f"{', '.join(map(repr, others))}",
-            stacklevel=5,
-        )
+    _warn_of_others(dataset, others)
     return first_item
+
+
+def _warn_of_others(dataset: Any, others: Collection[str]) -> None:
+    if others:
+        warn_caller(
+            f"items of the {_kind(dataset)} hold more than token data, which is left out: "
+            f"{', '.join(map(repr, others))}"
+        )
 
 
 def _items(dataset: Any) -> Iterator[tuple[int, list[Any]]]:
