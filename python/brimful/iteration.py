@@ -102,7 +102,9 @@ class LoaderIterator:
         return batch if self._collate is None else self._collate(batch)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("an iterator cannot be pickled or copied: ask its loader for another one")
+        raise NotImplementedError(  # as torch's iterators say it
+            "an iterator cannot be pickled or copied: ask its loader for another one"
+        )
 
     def close(self) -> None:
         """Ends the threads; the iterator is then at its end."""

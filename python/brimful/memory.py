@@ -90,8 +90,8 @@ def document_of(
     unknown = not other_keys and not there <= DOCUMENT_KEYS
     if "input_ids" not in there or unknown or {"labels", "loss_mask"} <= there:
         raise FormatError(
-            f"{where}: keys {list(item)}; expected input_ids, with labels or loss_mask if some "
-            f"tokens get no loss{'' if other_keys else ', and nothing else'}"
+            f"{where}: keys {sorted(there)} with values; expected input_ids, with labels or "
+            f"loss_mask if some tokens get no loss{'' if other_keys else ', and nothing else'}"
         )
     tokens = token_array(item["input_ids"], dtype, where)
     if "attention_mask" in there:
