@@ -21,6 +21,10 @@ from brimful.shards import ShardWriter
 from brimful.tokens import first_outside
 
 _AT_ONCE = 256  # items asked for together, where a dataset has `__getitems__`
+_WRITE_SHARDS = (
+    "Write its documents to shards once (with brimful.ShardWriter(folder, dtype=...) as writer: "
+    "writer.add(token_ids)) and give their folder"
+)
 _DTYPE = np.dtype(np.int32)  # of the temporary shards: any vocabulary fits
 
 
@@ -47,8 +51,8 @@ def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, Any]:
     if ingest == "once" and not is_mapped(dataset):
         if not _is_map_style(dataset):
             raise PlanError(
-                f'ingest="once" reads items 0 to len(dataset) - 1, and a {_kind(dataset)} has none '
-                "or no length; write its documents to shards with brimful.ShardWriter"
+                f'ingest="once" reads items 0 to len(dataset) - 1, and the {_kind(dataset)} has '
+                f"none or no length. {_WRITE_SHARDS}"
             )
         return _read_once(dataset)
     if isinstance(dataset, str | os.PathLike | list | tuple | np.ndarray):
@@ -56,10 +60,12 @@ def corpus_of(dataset: Any, ingest: str | None) -> tuple[Corpus, Any]:
     try:
         return open(dataset), None
     except FormatError as error:
+        advice = _WRITE_SHARDS
+        if _is_map_style(dataset):
+            advice = 'Give ingest="once" to have its items read, if they are token ids'
         raise PlanError(
             f"settings of brimful's own ask for packed tokens, and the dataset cannot be opened as "
-            f'tokens: {error}. Give ingest="once" to have a map-style dataset of token ids read, '
-            "or leave those settings out for torch's own loading"
+            f"tokens: {error}. {advice}, or leave those settings out for torch's own loading"
         ) from None
 
 
@@ -203,7 +209,7 @@ def _end_to_end(documents: list[Document]) -> tuple[Any, list[int], Any]:
     return np.concatenate([document.tokens for document in documents]), lengths, masks
 
 
-_WANTED = "expected token ids, [n], or a dict with input_ids"
+_WANTED = "expected token ids, [n], or a dict of input_ids and perhaps labels"
 
 
 def _kind(value: Any) -> str:

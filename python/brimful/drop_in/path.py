@@ -43,7 +43,9 @@ def choose_path(dataset: Any, given: Mapping[str, Any]) -> Path:
     own += ['shuffle="block"'] if _is_block(given.get("shuffle")) else []
     if own:
         return Path(
-            True, f"{' and '.join(own)}, brimful's own, asks for the tokens of {described(dataset)}"
+            True,
+            f"settings of brimful's own ({', '.join(own)}) ask for the tokens of "
+            f"{described(dataset)}",
         )
     return Path(False, torch_reason(dataset))
 

@@ -203,7 +203,8 @@ def _check_same(state: Mapping[str, Any], loader: data.DataLoader[Any]) -> None:
             raise StateError(
                 f"the state stands in the middle of an epoch of a loader whose {name} is "
                 f"{state[name]!r}, and here it is {now!r} (length counts the batches of an epoch); "
-                f"make the loader as it was, or load a state from between epochs"
+                f"make the loader as it was, also for as many ranks, or load a state from between "
+                f"epochs. (Packed loading, which seq_len= asks for, goes on with other ranks)"
             )
     length, batches = found["length"], state["batches"]
     if length is not None and batches > length:
