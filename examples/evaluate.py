@@ -116,10 +116,11 @@ def main() -> None:
     corpus = documents(arguments.documents)
     found = evaluate(Model(), held_out_loader(corpus, arguments.batch_size))
     assert found.predicted == corpus.num_tokens - len(corpus)
-    if not dist.is_initialized() or dist.get_rank() == 0:
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
+    if ranks == 1 or dist.get_rank() == 0:
         print(
             f"loss {found.loss:.6f}, perplexity {found.perplexity:.4f} over {found.predicted:,} of "
-            f"{corpus.num_tokens:,} tokens; {found.dummy_rows} dummy rows"
+            f"{corpus.num_tokens:,} tokens; {found.dummy_rows} dummy rows; number of ranks: {ranks}"
         )
     if dist.is_initialized():
         dist.destroy_process_group()

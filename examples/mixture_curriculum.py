@@ -159,6 +159,7 @@ def main() -> None:
     stretches = arguments.stretches
     losses, state = Run(arguments.tokens).train(stretches, save_in=stretches // 2)
     assert state is not None
+    print("(a line is a few long documents, so shares come near what was asked for over several)")
     print(f"again from a state of {len(state['loader']):,} bytes and the model's:")
     again, _ = Run(arguments.tokens, state).train(stretches, save_in=None)
     difference = max(abs(losses[step] - loss) for step, loss in again.items())
