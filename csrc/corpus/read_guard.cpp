@@ -2,43 +2,78 @@
 
 #include <signal.h>
 
-#include <mutex>
+#include <array>
+#include <atomic>
+#include <cstddef>
 
 #include "core/error.hpp"
 
 namespace brimful {
 namespace {
 
+using Action = struct sigaction;
+
 thread_local ReadGuard* active_guard = nullptr;
 thread_local void* fault_address = nullptr;  // of this thread's last failed read
-struct sigaction previous_action;
+thread_local void* passed_on = nullptr;      // address of a fault that the action before was told
+
+// Actions that were in place before ours, and the last one of them. No locks: a process may fork,
+// and a signal come, at any moment.
+constexpr std::size_t kMostActions = 64;  // after so many more an old one gives its place
+std::array<Action, kMostActions> actions;
+std::atomic<std::size_t> next_action{0};
+std::atomic<const Action*> previous{nullptr};
+
+void use_default(int signal) {
+  Action action = {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+}
 
 void on_bus_error(int signal, siginfo_t* info, void* context) {
   if (active_guard != nullptr) {
     fault_address = info->si_addr;
     siglongjmp(active_guard->jump, 1);
   }
-  if ((previous_action.sa_flags & SA_SIGINFO) != 0) {
-    previous_action.sa_sigaction(signal, info, context);
+  const Action* before = previous.load(std::memory_order_acquire);
+  const bool has_function =
+      before != nullptr && ((before->sa_flags & SA_SIGINFO) != 0 ||
+                            (before->sa_handler != SIG_DFL && before->sa_handler != SIG_IGN));
+  // One that hands on to what it found, which may be ours, or raises the signal again, would go
+  // round for ever.
+  const bool goes_round =
+      passed_on != nullptr && (info->si_code <= 0 || passed_on == info->si_addr);
+  if (!has_function || goes_round) {
+    use_default(signal);  // when the faulting instruction runs again
     return;
   }
-  if (previous_action.sa_handler != SIG_DFL && previous_action.sa_handler != SIG_IGN) {
-    previous_action.sa_handler(signal);
-    return;
+  passed_on = info->si_addr;
+  if ((before->sa_flags & SA_SIGINFO) != 0) {
+    before->sa_sigaction(signal, info, context);
+  } else {
+    before->sa_handler(signal);
   }
-  // Nobody else wants it: the default action, when the faulting instruction runs again.
-  sigaction(signal, &previous_action, nullptr);
+  passed_on = nullptr;
 }
 
+// Others come later and put theirs in place of ours, or put back what they found before ours came
+// (Lightning does, at the end of a fit): so it is looked at whenever a read begins.
 void install_handler() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    struct sigaction action = {};
-    action.sa_sigaction = on_bus_error;
-    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGBUS, &action, &previous_action);
-  });
+  const auto is_ours = [](const Action& action) {
+    return (action.sa_flags & SA_SIGINFO) != 0 && action.sa_sigaction == on_bus_error;
+  };
+  Action found = {};
+  sigaction(SIGBUS, nullptr, &found);
+  if (is_ours(found)) return;
+  Action ours = {};
+  ours.sa_sigaction = on_bus_error;
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+  sigemptyset(&ours.sa_mask);
+  sigaction(SIGBUS, &ours, &found);
+  if (is_ours(found)) return;  // another thread was faster
+  Action& kept = actions[next_action.fetch_add(1, std::memory_order_relaxed) % kMostActions];
+  kept = found;
+  previous.store(&kept, std::memory_order_release);
 }
 
 // Throws where the last failed read was of a file of the store.
@@ -59,7 +94,7 @@ void fail_at_fault(const TokenStore& store) {
 }  // namespace
 
 ReadGuard::ReadGuard() : outer_(active_guard) {
-  install_handler();
+  if (outer_ == nullptr) install_handler();
   active_guard = this;
 }
 
