@@ -230,7 +230,7 @@ def test_a_dataset_that_gives_too_few_items_is_refused():
 def test_streams_are_refused_with_what_to_do(dataset):
     with pytest.raises(bf.PlanError, match=r"has none or no length.*brimful\.ShardWriter"):
         once(dataset)
-    with pytest.raises(bf.PlanError, match=r"cannot be opened as tokens.*ingest="):
+    with pytest.raises(bf.PlanError, match=r"cannot be opened as tokens.*brimful\.ShardWriter"):
         bf.DataLoader(dataset, seq_len=8)
 
 
