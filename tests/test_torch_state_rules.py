@@ -75,6 +75,23 @@ def test_a_run_with_restored_generators_draws_as_if_it_had_not_stopped():
     assert (values(another), torch.rand(1), values(another)) == expected
 
 
+def test_a_state_of_one_rank_serves_all_that_a_distributed_sampler_deals_to():
+    def of_rank(rank):
+        return bf.DataLoader(
+            NUMBERS, batch_size=2, sampler=data.DistributedSampler(NUMBERS, 2, rank)
+        )
+
+    whole = [values(of_rank(rank)) for rank in (0, 1)]
+    first = of_rank(0)
+    next(iterator := iter(first))
+    state = first.state_dict()
+    del iterator
+    for rank in (0, 1):
+        loader = of_rank(rank)
+        loader.load_state_dict(state)
+        assert values(loader) == whole[rank][1:]
+
+
 def test_epochs_of_samplers_come_back_and_set_epoch_has_the_last_word():
     sampler = Epochs()
     loader = bf.DataLoader(NUMBERS, 4, sampler=sampler)

@@ -216,7 +216,9 @@ class _Watched(_BaseDataLoaderIter):
 
     def _behind(self, index: Any, resumed: Resumption) -> Any:
         """The index that a state stands at; `index` is the first."""
-        if resumed.first_batch is not None and resumed.first_batch != self._place.first_batch:
+        # A sampler that deals to ranks by epoch is another on each; a state serves all of them.
+        by_epoch = any("epoch" in told for told in resumed.samplers.values())
+        if resumed.first_batch not in (None, self._place.first_batch) and not by_epoch:
             warnings.warn(
                 "the sampler draws another order than the state's: some samples may come twice and "
                 "others not at all. A sampler is understood by its generator=, its "
