@@ -121,6 +121,7 @@ def test_pack_of_nothing(tmp_path: Path, lengths: list[int]) -> None:
     assert run("pack", tmp_path / "a.npy", "--seq-len", 8).exit_code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("overlong", ["split", "truncate", "drop"])
 def test_pack_fits_the_terminal_at_any_size(tmp_path: Path, overlong: str) -> None:
     np.save(tmp_path / "a.npy", np.tile(LENGTHS, 12_000))

@@ -133,6 +133,7 @@ def test_bound_beyond_tokens_and_l2_is_proved() -> None:
     assert best_fit.lower_bound < plan.lower_bound == plan.num_bins == 150
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", narrow(1))
 def test_narrow_sets_come_close_to_the_bound(name: str) -> None:
     lengths, capacity = narrow(2_000)[name]
