@@ -6,6 +6,7 @@
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -155,6 +156,10 @@ void Prefetcher::Impl::start() {
 }
 
 void Prefetcher::Impl::work(ThreadTimes& mine) {
+  if (!reserve_thread_locals()) {
+    end_stream(claimed, std::make_exception_ptr(std::bad_alloc()));
+    return;
+  }
   try {
     producer->enter_thread();
   } catch (...) {

@@ -3,6 +3,9 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstddef>
+#include <cstdlib>
+#include <exception>
 #include <utility>
 
 namespace brimful {
@@ -29,7 +32,20 @@ class BlockedSignals {
   sigset_t before_;
 };
 
+// More than all of them take together.
+constexpr std::size_t kThreadLocals = std::size_t{64} << 10;
+
+thread_local volatile bool thread_locals_are_there = false;
+
 }  // namespace
+
+bool reserve_thread_locals() {
+  void* volatile room = std::malloc(kThreadLocals);  // volatile, or nothing would be asked for
+  if (room == nullptr) return false;
+  std::free(room);
+  thread_locals_are_there = std::uncaught_exceptions() == 0;  // uses a variable of either kind
+  return true;
+}
 
 std::jthread start_thread(std::string name, std::function<void()> body) {
   const BlockedSignals blocked;

@@ -13,4 +13,9 @@ namespace brimful {
 // kills a process that blocks them without asking its handlers.
 std::jthread start_thread(std::string name, std::function<void()> body);
 
+// Called first in a new thread: false where there is no memory for its thread-local variables, ours
+// and those that exceptions need. The C library asks for it when one is used first, and ends the
+// process where there is none; so nothing may be thrown then.
+[[nodiscard]] bool reserve_thread_locals();
+
 }  // namespace brimful
