@@ -2,6 +2,7 @@
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -144,7 +145,8 @@ def test_a_copy_of_a_fresh_loader_fits_the_ranks_where_it_is_made(tmp_path):
     for rank in range(2):
         done = subprocess.run(
             [sys.executable, "-c", program], input=pickled, capture_output=True, check=True,
-            env={"PYTHONPATH": ":".join(sys.path), "RANK": str(rank), "WORLD_SIZE": "2"},
+            env=os.environ
+            | {"PYTHONPATH": ":".join(sys.path), "RANK": str(rank), "WORLD_SIZE": "2"},
         )  # fmt: skip
         *place, count = map(int, done.stdout.split())
         assert place == [rank, 2]
