@@ -66,6 +66,9 @@ class LoaderIterator:
             assert counted is not None  # the epoch is at its end
             self._steps.learn_count(stream.epoch, counted)
             self.close()
+            # Freed here and not with the frame: an interrupt that comes meanwhile would be heard in
+            # __del__ first, where Python drops it.
+            del stream
             self._loader._loss_warning.warn_once()
             raise StopIteration
         columns, cu_seqlens, lengths, documents, starts, *numbers, num_bad = filled
