@@ -33,7 +33,8 @@ class FakeCuda:
         times = {"call_seconds": 1e-6, "copy_seconds": 5e-6, "expand_seconds": 3e-6}
         self.api = _core.FakeDevice(**{"devices": index + 1, **times, **config})
         self.index = index
-        self.blocks = 0  # that tensors are views of
+        self._blocks: dict[int, tuple[weakref.ref[Any], int]] = {}  # by id of the reference
+        self._unused: list[weakref.ref[Any]] = []
         with self.selected():
             self.stream = FakeStream(self.api.create_stream())
 
@@ -54,19 +55,28 @@ class FakeCuda:
         return FakeStream(handle)
 
     def allocate(self, num_bytes: int, stream: FakeStream) -> torch.Tensor:
+        self._free_unused()
         address = self.api.allocate(num_bytes, stream.cuda_stream)
         memory = (ctypes.c_uint8 * num_bytes).from_address(address)
-        self.blocks += 1
-        weakref.finalize(memory, self._free, address)
+        # As in torch, no Python code runs when a block goes: there a Ctrl-C would be dropped.
+        reference = weakref.ref(memory, self._unused.append)
+        self._blocks[id(reference)] = reference, address
         return torch.from_numpy(np.frombuffer(memory, np.uint8))
 
     def record_use(self, block: torch.Tensor, stream: FakeStream) -> None:
         self.api.record_stream(block.data_ptr(), stream.cuda_stream)
 
-    def _free(self, address: int) -> None:
-        self.blocks -= 1
-        with contextlib.suppress(bf.DeviceError):  # of a device that fails
-            self.api.free(address)
+    @property
+    def blocks(self) -> int:
+        """That tensors are views of."""
+        self._free_unused()
+        return len(self._blocks)
+
+    def _free_unused(self) -> None:
+        while self._unused:
+            _, address = self._blocks.pop(id(self._unused.pop()))
+            with contextlib.suppress(bf.DeviceError):  # of a device that fails
+                self.api.free(address)
 
     def on_host(self, tensor: torch.Tensor) -> np.ndarray:
         """What a kernel of the caller's would find in a tensor."""

@@ -86,15 +86,17 @@ def test_counting_the_batches_of_a_long_epoch_can_be_interrupted():
     assert len(loader) == 400_000
 
 
+@pytest.mark.parametrize("ends", ["pass", "break"])  # by itself, and in mid-pass
 @pytest.mark.parametrize("num_workers", [0, 2])
-def test_c88_an_interrupted_program_ends_as_interrupted_programs_do(num_workers):
+def test_c88_an_interrupted_program_ends_as_interrupted_programs_do(num_workers, ends):
     rng = random.Random(num_workers)
     program = f"""
-        l = loader(num_workers={num_workers})
+        short = bf.open([np.arange(64)] * 20)  # so that most interrupts fall where a pass ends
+        l = bf.DataLoader(short, seq_len=64, num_workers={num_workers})
         print("ready", flush=True)
         while True:
             for batch in l:
-                pass
+                {ends}
         """
     for _ in range(6):
         with subprocess.Popen(

@@ -76,7 +76,6 @@ def test_ctrl_c_at_any_line_leaves_no_thread():
                         raise KeyboardInterrupt
                 return self
 
-        sys.unraisablehook = lambda unraisable: None  # of an interrupt in __del__
         l = loader(num_workers=2, batch_size=300)
         batches = sum(1 for _ in l)
         line = 0

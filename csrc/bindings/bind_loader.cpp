@@ -135,6 +135,25 @@ std::unique_ptr<Stream> make_stream(const std::shared_ptr<Plan>& plan, const Lay
                                   steps_before, courier.value_or(nullptr));
 }
 
+// Ends a stream when the iterator goes that holds this; what its threads write to goes after it.
+// Native, for an interrupt that Python hears of in a finalizer of its own is dropped there.
+class StreamEnd {
+ public:
+  StreamEnd(py::object stream, py::object kept)
+      : kept_(std::move(kept)), stream_(std::move(stream)) {}
+  ~StreamEnd() {
+    auto& stream = stream_.cast<Stream&>();
+    const ReleasedGil nogil;
+    stream.close();
+  }
+  StreamEnd(const StreamEnd&) = delete;
+  StreamEnd& operator=(const StreamEnd&) = delete;
+
+ private:
+  py::object kept_;
+  py::object stream_;
+};
+
 // The columns of exposure: int64 [sources], by name.
 using Exposure = std::map<std::string, py::array_t<std::int64_t>>;
 
@@ -296,12 +315,19 @@ void bind_loader(py::module_& m) {
       .def("supply", &supply, py::arg("block").noconvert())
       .def("next", &next)
       .def("close", &Stream::close, py::call_guard<ReleasedGil>())
+      .def_property_readonly("closed", &Stream::closed)
       .def_property_readonly("epoch", &Stream::epoch)
       .def_property_readonly("cursor", &Stream::cursor)
       .def_property_readonly("standing", &Stream::standing)
       .def_property_readonly("passed_steps", &Stream::passed_steps)
       .def_property_readonly("epoch_steps", &Stream::epoch_steps)
       .def_property_readonly("counters", &Stream::counters);
+  py::class_<StreamEnd>(m, "StreamEnd")
+      .def(py::init([](Stream& stream, py::object kept) {
+             return std::make_unique<StreamEnd>(
+                 py::cast(stream, py::return_value_policy::reference), std::move(kept));
+           }),
+           py::arg("stream"), py::arg("kept"));
 }
 
 }  // namespace brimful

@@ -7,6 +7,7 @@
 // moment.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -43,7 +44,11 @@ class Stream {
   // As Prefetcher::next(). The epoch ends with a look at the files, for between two looks some
   // batches may have been filled from one that was written to: ReadError, and no end.
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
-  void close() { prefetcher_.close(); }
+  void close() {
+    closed_ = true;
+    prefetcher_.close();
+  }
+  bool closed() const { return closed_; }  // or about to be
 
   // As Prefetcher's.
   void refuse_if_forked() const { prefetcher_.refuse_if_forked(); }
@@ -74,6 +79,7 @@ class Stream {
   mutable std::mutex cursor_mutex_;  // a delivery is counted under it, too
   Cursor cursor_;
   bool finished_ = false;
+  std::atomic<bool> closed_{false};
   bool supplied_;
   std::shared_ptr<Courier> courier_;
   std::shared_ptr<device::Course> course_;

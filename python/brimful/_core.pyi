@@ -54,6 +54,7 @@ __all__: list[str] = [
     "StepSet",
     "Steps",
     "Stream",
+    "StreamEnd",
     "Tally",
     "TokenRuns",
     "TokenStore",
@@ -797,6 +798,8 @@ class Stream:
     @property
     def blocks_wanted(self) -> int: ...
     @property
+    def closed(self) -> bool: ...
+    @property
     def counters(self) -> PrefetchCounters: ...
     @property
     def cursor(self) -> Cursor: ...
@@ -808,6 +811,9 @@ class Stream:
     def passed_steps(self) -> int: ...
     @property
     def standing(self) -> tuple[Cursor, Counts]: ...
+
+class StreamEnd:
+    def __init__(self, stream: Stream, kept: typing.Any) -> None: ...
 
 class ParcelOffsets:
     @property

@@ -31,6 +31,9 @@ class LoaderIterator:
         self._loader = loader
         self._begin = begin
         self._stream: _core.Stream | None = stream
+        # Threads, and the memory they write to, end with this object in whatever way it goes; a
+        # `__del__` or any other finalizer in Python would swallow a Ctrl-C that it hears first.
+        self._end: _core.StreamEnd | None = _core.StreamEnd(stream, blocks)
         self._steps = loader._steps
         self._fields = loader.config.fields
         self._collate = loader._collate
@@ -38,7 +41,7 @@ class LoaderIterator:
         torch = torch_if_installed()
         # Over the same memory; the arrays themselves where torch is not installed.
         self._to_tensor = None if torch is None else torch.from_numpy
-        _running.add(self)
+        _running.add(weakref.ref(self, _running.discard))
         if _exiting.is_set():
             self._stop_if_daemon()
 
@@ -66,9 +69,6 @@ class LoaderIterator:
             assert counted is not None  # the epoch is at its end
             self._steps.learn_count(stream.epoch, counted)
             self.close()
-            # Freed here and not with the frame: an interrupt that comes meanwhile would be heard in
-            # __del__ first, where Python drops it.
-            del stream
             self._loader._loss_warning.warn_once()
             raise StopIteration
         columns, cu_seqlens, lengths, documents, starts, *numbers, num_bad = filled
@@ -116,6 +116,7 @@ class LoaderIterator:
             self._loader._retire(stream)
             self._stream = None
             self._blocks = None
+            self._end = None
 
     def _stop_if_daemon(self) -> None:
         """While the interpreter ends, a daemon thread gets no batch, and no error to print either.
@@ -126,12 +127,8 @@ class LoaderIterator:
             self.close()
             threading.Event().wait()
 
-    def __del__(self) -> None:
-        if getattr(self, "_stream", None) is not None:
-            self.close()
 
-
-_running: weakref.WeakSet[LoaderIterator] = weakref.WeakSet()
+_running: set[weakref.ref[LoaderIterator]] = set()
 
 _exiting = threading.Event()
 
@@ -140,5 +137,7 @@ _exiting = threading.Event()
 def _close_all() -> None:
     """Threads must not outlive the interpreter that owns what they were given."""
     _exiting.set()
-    for iterator in list(_running):
-        iterator.close()
+    for reference in list(_running):
+        iterator = reference()
+        if iterator is not None:
+            iterator.close()

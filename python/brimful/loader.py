@@ -161,9 +161,8 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         self._prepare()
         self._ledger = _core.Ledger(len(self.corpus.sources))
         self._retired_times = Times()
-        # With what their threads write to, which must not go before them.
-        self._live: dict[_core.Stream, DeviceBlocks | PinnedBlocks | None] = {}
-        self._place = Place()
+        self._live: set[_core.Stream] = set()
+        self._place_kept = Place()
         self._steps = native.make_steps(self._plan, self._geometry)
         self._skip = native.make_skip(config)
         self._quarantine = Quarantine(self._ledger, self.corpus)
@@ -221,7 +220,7 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         # From here on it ends the threads when it goes, also when Ctrl-C comes at the next line.
         iterator = LoaderIterator(self, stream, blocks, begin)
         self._pid = os.getpid()
-        self._live[stream] = blocks
+        self._live.add(stream)
         if stream.epoch > begin.epoch:
             self._steps.learn_count(begin.epoch, stream.passed_steps)
         self._place.begin(stream, begin)
@@ -239,12 +238,24 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         """Ends a stream's threads and keeps what it counted."""
         stream.close()  # first, and again if need be: whatever interrupts this, threads end
         try:
-            del self._live[stream]
+            self._live.remove(stream)
         except KeyError:  # somebody was faster, perhaps in another thread
             return
         if os.getpid() == self._pid:  # in a forked child the threads and their times are not ours
             self._retired_times = self._retired_times.plus(stream.counters)
-        self._place.end(stream)
+        self._place_kept.end(stream)
+
+    @property
+    def _place(self) -> Place:
+        for stream in list(self._live):
+            if stream.closed:  # its iterator went without a word
+                self._retire(stream)
+        return self._place_kept
+
+    def _follow_sampler(self) -> None:
+        """Takes over the epoch that was set on the user's sampler."""
+        if (epoch := self._sampler_epoch.changed()) is not None:
+            self.set_epoch(epoch)
 
     def _steps_before(self, epoch: int) -> int:
         """Steps of the run before an epoch; not counted where nothing is skipped."""
@@ -309,7 +320,7 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         return reduced(self, *self._call)
 
     def __del__(self) -> None:
-        place = getattr(self, "_place", None)
+        place = getattr(self, "_place_kept", None)
         if place is not None and place.ignored:
             warnings.warn(
                 "a loader was given a state and never iterated: the state had no effect",

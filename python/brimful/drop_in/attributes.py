@@ -26,7 +26,6 @@ from brimful.drop_in.collate import Collator, check_collating, has_loss_masks
 from brimful.drop_in.ingest import form_of_items, is_mapped
 from brimful.drop_in.samplers import SamplerEpoch
 from brimful.pinned import can_pin
-from brimful.place import Place, checked_epoch
 from brimful.torch_module import torch_if_installed
 
 
@@ -60,7 +59,6 @@ class TorchAttributes:
     corpus: Corpus
     config: LoaderConfig
     _torch: TorchArguments
-    _place: Place
     _sampler_epoch: SamplerEpoch
     _feed: DeviceFeed | None
     _first_item: Any  # of a dataset that was read
@@ -168,11 +166,6 @@ class TorchAttributes:
 
     sampler = _fixed("sampler", _sampler.__doc__ or "", _sampler)
     batch_sampler = _fixed("batch_sampler", _batch_sampler.__doc__ or "", _batch_sampler)
-
-    def _follow_sampler(self) -> None:
-        """Takes over the epoch that was set on the user's sampler."""
-        if (epoch := self._sampler_epoch.changed()) is not None:
-            self._place.pin(checked_epoch(epoch))
 
     def _reconfigure(self, **changes: Any) -> None:
         """Other settings of threads and memory, from the next iteration on."""
