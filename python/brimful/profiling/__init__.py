@@ -1,0 +1,1 @@
+"""What a loader delivers and what it is waited for, measured from outside, for any loader."""
