@@ -1,8 +1,10 @@
-"""How the command line writes numbers and tables: one place, so that all commands read alike."""
+"""How the command line writes numbers and tables: one place, so that all commands read alike.
+
+Numbers are written as everywhere in brimful (`wording.py`); commands take them from here.
+"""
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Sequence
 
@@ -11,36 +13,24 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from brimful.wording import brief, count, duration, percent
+
+__all__ = [
+    "block",
+    "brief",
+    "count",
+    "duration",
+    "make_console",
+    "percent",
+    "print_filled",
+    "print_path",
+    "print_table",
+]
+
 
 def make_console(*, stderr: bool = False) -> Console:
     """A console that colours nothing by itself: numbers and paths stay as they are written."""
     return Console(highlight=False, stderr=stderr)
-
-
-def count(value: int) -> str:
-    """1234567 -> "1,234,567"."""
-    return f"{value:,}"
-
-
-def brief(value: float) -> str:
-    """1234567 -> "1.23 M": three digits and a unit, for rates and sizes."""
-    for limit, divisor, unit in ((1e12, 1e12, " T"), (1e9, 1e9, " G"), (1e6, 1e6, " M")):
-        if value >= limit:
-            return f"{value / divisor:.3g}{unit}"
-    return f"{value / 1e3:.3g} k" if value >= 10_000 else f"{value:,.0f}"
-
-
-def percent(share: float | None) -> str:
-    """0.98765 -> "98.76 %", rounded down: only the whole says 100; None -> "-"."""
-    return "-" if share is None else f"{math.floor(share * 1e4) / 1e2:.2f} %"
-
-
-def duration(seconds: float) -> str:
-    """Seconds with a unit that keeps three digits: "153 us", "4.12 ms", "12.3 s"."""
-    for limit, factor, unit in ((1e-3, 1e6, "us"), (1.0, 1e3, "ms")):
-        if seconds < limit:
-            return f"{seconds * factor:.3g} {unit}"
-    return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
 
 
 def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
