@@ -38,6 +38,11 @@ class BatchFigures:
     num_bytes: int = 0
     lengths: tuple[int, ...] | None = None
 
+    @property
+    def utilization(self) -> float | None:
+        """tokens / slots; None where either is unknown."""
+        return self.tokens / self.slots if self.slots and self.tokens is not None else None
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProfiledBatch:
