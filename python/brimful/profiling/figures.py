@@ -196,8 +196,9 @@ class Finding:
     advice: str
 
 
-# Reading files; making batches; a setting that keeps them from being made in time; the way to the
-# device; the consumer's own time, which is no loss; and places without tokens.
+# Reading files; making batches; two settings that keep them from being made in time; the way from
+# the one who makes them to the loop and its device; the consumer, whose own time is no loss (only
+# what it lets a device wait for a batch that is there); and places without tokens.
 CAUSES = ("storage", "fill", "threads", "depth", "copy", "consumer", "padding", "first batch")
 
 

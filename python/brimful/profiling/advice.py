@@ -1,0 +1,215 @@
+"""The words of a finding: the measurement behind it, and what to change, by who makes batches."""
+
+from __future__ import annotations
+
+from brimful.profiling.figures import Profile
+from brimful.profiling.losses import Pace, depth_needed, makers_needed
+from brimful.wording import brief, counted, duration, percent
+
+
+def figure_for(cause: str, profile: Profile, means: Pace) -> str:
+    """The measurement behind a finding."""
+    return _FIGURES[cause](profile, means)
+
+
+def advice_for(cause: str, profile: Profile, means: Pace) -> str:
+    """What to change about it."""
+    return _ADVICE[cause](profile, means)
+
+
+def _makers(profile: Profile) -> str:
+    workers = profile.facts.workers
+    if not workers:
+        return "the loop itself"
+    return counted(workers, "thread" if profile.facts.kind == "brimful" else "worker")
+
+
+def _pace(profile: Profile, means: Pace) -> str:
+    """How batches are made beside how they are used."""
+    step = f"a step uses one in {duration(means.step)}"
+    if means.load is None:
+        return f"What making a batch costs was not measured; {step}"
+    return f"A batch takes {duration(means.load)} to make, by {_makers(profile)}; {step}"
+
+
+def _storage_figure(profile: Profile, means: Pace) -> str:
+    stats = profile.stats
+    text = f"{_pace(profile, means)}. "
+    if profile.facts.kind == "brimful" and not stats.blocked_seconds:
+        text += "Files were read from storage meanwhile, within the time of filling"
+    elif means.load:
+        share = (means.blocked or 0) / means.load
+        text += f"{100 * share:.0f} % of making it is waiting, not working"
+    if stats.read_bytes:
+        text += f": {brief(stats.read_bytes)}B came from storage"
+    return text + "."
+
+
+def _threads_figure(profile: Profile, means: Pace) -> str:
+    cores = counted(profile.facts.cores, "core")
+    return f"{_pace(profile, means)}, on {cores}."
+
+
+def _depth_figure(profile: Profile, means: Pace) -> str:
+    depth = profile.facts.depth
+    kept = "" if depth is None else f" {counted(depth, 'batch', 'batches')} may be ready ahead."
+    slowest = max((batch.load or 0.0 for batch in profile.batches), default=0.0)
+    text = f"{_pace(profile, means)}: fast enough on average"
+    return f"{text}, but the slowest took {duration(slowest)}.{kept}"
+
+
+def _copy_figure(profile: Profile, means: Pace) -> str:
+    device = profile.stats.starvation
+    size = profile.stats.num_bytes / max(profile.stats.batches, 1)
+    if device is not None and device.batches:
+        each = duration(device.copy_seconds / device.batches)
+        return f"The device waited {each} a batch for copies of {brief(size)}B."
+    return f"Also batches that are ready take time to get to the loop; one has {brief(size)}B."
+
+
+def _consumer_figure(profile: Profile, means: Pace) -> str:
+    stats = profile.stats
+    device = stats.starvation
+    ready = stats.queue_depth
+    text = f"The loop spends {duration(means.step)} on a batch and waits {duration(means.wait)}"
+    if ready is not None:
+        text += f"; {ready:.1f} batches are ready on average when it asks"
+    if device is not None and device.batches and device.handoff_seconds:
+        each = duration(device.handoff_seconds / device.batches)
+        text += f". The device waited {each} a batch for the host, with the batch there"
+    return text + "."
+
+
+def _padding_figure(profile: Profile, means: Pace) -> str:
+    stats = profile.stats
+    slots, tokens = stats.slots or 0, stats.tokens or 0
+    return (
+        f"{percent(stats.utilization)} of the slots hold tokens: {brief(slots - tokens)} of "
+        f"{brief(slots)} are padding, and steps spend the same time on them."
+    )
+
+
+def _first_batch_figure(profile: Profile, means: Pace) -> str:
+    stats = profile.stats
+    each = duration(stats.first_batch_seconds / max(stats.first_batches, 1))
+    passes = counted(stats.first_batches, "pass", "passes")
+    return f"From iter() to the first batch it takes {each}, in {passes}."
+
+
+def _storage_advice(profile: Profile, means: Pace) -> str:
+    text = _more_makers(profile, means, "would hide it, where the storage serves as many at a time")
+    if profile.facts.kind == "brimful":
+        io = 'io="pread" serves network file systems better; '
+        if profile.facts.settings.get("io") == "pread":
+            io = ""
+        return f'{text}; {io}shuffle="block" reads in runs; a copy on a local disk reads fastest.'
+    return (
+        f"{text}; keep the files on a local disk; or turn them into shards of tokens once "
+        "(brimful prepare), which are read in a piece."
+    )
+
+
+def _fill_advice(profile: Profile, means: Pace) -> str:
+    if profile.facts.kind == "brimful":
+        return (
+            'Ask for fewer columns (fields=); device="cuda" makes them on the device instead; give '
+            "the process more cores."
+        )
+    return (
+        "Take work out of it: tokenize once, before training (brimful prepare), and collate less; "
+        "brimful.DataLoader fills batches of token ids in native threads."
+    )
+
+
+def _threads_advice(profile: Profile, means: Pace) -> str:
+    return _more_makers(profile, means, "would make them in time") + "."
+
+
+def _more_makers(profile: Profile, means: Pace, what: str) -> str:
+    needed, workers = makers_needed(means), profile.facts.workers
+    if profile.facts.kind == "iterable" and not workers:
+        return (
+            "Make batches ahead, beside the loop (a torch DataLoader with num_workers does so for "
+            "an IterableDataset)"
+        )
+    if needed is None or needed <= (workers or 0):
+        return "More workers (num_workers) may help"
+    return f"num_workers={needed} {what} (it is {workers or 0})"
+
+
+def _depth_advice(profile: Profile, means: Pace) -> str:
+    needed, depth = depth_needed(profile, means), profile.facts.depth
+    if profile.facts.kind == "brimful":
+        setting = "depth"
+    elif profile.facts.kind == "torch":
+        setting = "prefetch_factor x num_workers"
+    else:
+        return "Keep more batches ready ahead."
+    if needed is None or needed <= (depth or 0):
+        return f"Raise {setting}."
+    return f"Raise {setting} to {needed}: the longest burst is then not noticed."
+
+
+def _copy_advice(profile: Profile, means: Pace) -> str:
+    if profile.facts.kind == "brimful":
+        if profile.facts.settings.get("device") is None:
+            return 'device="cuda" copies ahead of the loop, and only tokens.'
+        return "Ask for fewer columns (fields=), and for no dense masks."
+    return (
+        "Copy less (masks and positions can be made on the device), from pinned memory "
+        "(pin_memory=True) with non_blocking=True."
+    )
+
+
+def _consumer_advice(profile: Profile, means: Pace) -> str:
+    device = profile.stats.starvation
+    if device is not None and device.batches and device.handoff_seconds > 0:
+        return (
+            "Let the host run ahead of the device: no .item() or print of tensors in every step, "
+            "and less work of Python beside it."
+        )
+    return "No loader makes this part faster: it is the step itself, the model and its kernels."
+
+
+def _padding_advice(profile: Profile, means: Pace) -> str:
+    if profile.facts.kind != "brimful":
+        return (
+            "Pack documents instead of padding them: brimful.DataLoader(dataset, seq_len=...) "
+            "delivers the same tokens in fuller batches, and keeps documents apart."
+        )
+    packing = profile.facts.settings.get("packing")
+    if packing in ("pad", "bucket"):
+        return f'packing="best_fit_decreasing" fills rows with several documents ({packing!r} now).'
+    return (
+        'packing="best_fit_decreasing" with a larger window= fills bins best; documents that are '
+        'longer than seq_len leave less with overlong="split".'
+    )
+
+
+def _first_batch_advice(profile: Profile, means: Pace) -> str:
+    again = profile.stats.first_batches > 1
+    if again and profile.facts.kind == "torch" and profile.facts.workers:
+        return "It is paid once a pass: persistent_workers=True starts workers only once."
+    return "It is paid once a pass, so that longer runs lose a smaller share to it."
+
+
+_FIGURES = {
+    "storage": _storage_figure,
+    "fill": _threads_figure,
+    "threads": _threads_figure,
+    "depth": _depth_figure,
+    "copy": _copy_figure,
+    "consumer": _consumer_figure,
+    "padding": _padding_figure,
+    "first batch": _first_batch_figure,
+}
+_ADVICE = {
+    "storage": _storage_advice,
+    "fill": _fill_advice,
+    "threads": _threads_advice,
+    "depth": _depth_advice,
+    "copy": _copy_advice,
+    "consumer": _consumer_advice,
+    "padding": _padding_advice,
+    "first batch": _first_batch_advice,
+}
