@@ -1,4 +1,4 @@
-"""README's evaluation of a transformers model: the loss of each document once, on any ranks."""
+"""The evaluation of docs/ranks.md with a transformers model: each document once, on any ranks."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ def run(name: str, folder: Path, *arguments: str) -> str:
 
 def test_each_example_is_looked_at_and_told_of() -> None:
     assert {file.stem for file in EXAMPLES.glob("*.py")} == set(PRINTS)
-    readme = (EXAMPLES.parent / "README.md").read_text().split("\n## Examples\n")[1]
-    assert set(re.findall(r"^\| `(\w+)\.py` \|", readme, re.MULTILINE)) == set(PRINTS)
+    page = (EXAMPLES.parent / "docs" / "examples.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)\.py` \|", page, re.MULTILINE)) == set(PRINTS)
 
 
 @pytest.mark.parametrize(

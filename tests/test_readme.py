@@ -1,4 +1,4 @@
-"""README against the code: its defaults, names and commands; and its examples, which run."""
+"""README and docs/ against the code: defaults, names, commands, links; and examples, which run."""
 
 from __future__ import annotations
 
@@ -7,28 +7,25 @@ import dataclasses
 import inspect
 import re
 import tomllib
-import warnings
 from pathlib import Path
 from typing import Any, get_args
 
 import numpy as np
 import pytest
-import torch
-from transformers.modeling_outputs import CausalLMOutput
 
 import brimful as bf
 from brimful.cli.app import app
 from brimful.config import FIELDS, LoaderConfig
 from brimful.files import FORMATS
 from brimful.packing import Overlong, Strategy
+from snippets import ROOT, blocks, run_blocks
 
-ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
-def section(title: str) -> str:
-    """The text under a heading, up to the next one of the same level."""
-    return README.split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+def page(name: str) -> str:
+    return (ROOT / "docs" / f"{name}.md").read_text()
 
 
 def table(text: str, header: str) -> list[list[str]]:
@@ -44,7 +41,7 @@ def names_in(cell: str) -> list[str]:
 def test_c95_each_default_in_the_table_is_the_one_in_the_code() -> None:
     fields = {field.name: field.default for field in dataclasses.fields(LoaderConfig)}
     written = {}
-    for settings, defaults, _ in table(section("Settings and their defaults"), "setting"):
+    for settings, defaults, _ in table(page("settings"), "setting"):
         for name, default in zip(names_in(settings), names_in(defaults), strict=True):
             written[name] = ast.literal_eval(default)
     assert written == fields
@@ -52,9 +49,9 @@ def test_c95_each_default_in_the_table_is_the_one_in_the_code() -> None:
 
 def test_c95_defaults_told_in_the_text_are_those_of_the_code() -> None:
     assert inspect.signature(bf.pack).parameters["overlong"].default == LoaderConfig.overlong
-    assert f"window of {LoaderConfig.window:,} documents" in README
+    assert f"window of {LoaderConfig.window:,} documents" in page("design")
     assert inspect.signature(bf.mix).parameters["unit"].default == "tokens"
-    columns = [names_in(row[0])[0] for row in table(section("What a batch holds"), "column")]
+    columns = [names_in(row[0])[0] for row in table(page("batch"), "column")]
     assert columns[:3] == list(LoaderConfig.fields)
 
 
@@ -83,31 +80,32 @@ def test_c95_settings_in_effect_can_be_printed_and_are_in_the_state() -> None:
 
 
 def test_tables_name_all_columns_strategies_and_rules() -> None:
-    columns = [names_in(row[0])[0] for row in table(section("What a batch holds"), "column")]
+    columns = [names_in(row[0])[0] for row in table(page("batch"), "column")]
     assert sorted(columns) == sorted(FIELDS)
-    strategies = [names_in(row[0])[0] for row in table(section("Packing"), "strategy")]
+    strategies = [names_in(row[0])[0] for row in table(page("packing"), "strategy")]
     assert sorted(strategies) == sorted(get_args(Strategy))
-    rules = [names_in(row[0])[0] for row in table(section("Packing"), "overlong")]
+    rules = [names_in(row[0])[0] for row in table(page("packing"), "overlong")]
     assert rules == list(get_args(Overlong))
 
 
 def test_formats_extras_and_commands_are_those_that_exist() -> None:
-    formats = {names_in(row[0])[0] for row in table(section("Formats"), "format")}
+    formats = {names_in(row[0])[0] for row in table(page("formats"), "format")}
     assert formats == {*FORMATS, "arrow", "memory"}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = README[README.index("Extras: ") :].split(".\n", 1)[0]
     assert set(names_in(named)) == set(project["optional-dependencies"])
     commands = {command.callback.__name__ for command in app.registered_commands}
-    blocks = "".join(re.findall(r"```sh\n.*?```|`brimful [^`]+`", README, re.DOTALL))
-    assert {"demo", "inspect"} <= set(re.findall(r"brimful (\w+)", blocks)) <= commands
+    text = README + "".join(path.read_text() for path in PAGES)
+    shown = "".join(re.findall(r"```sh\n.*?```|`brimful [^`]+`", text, re.DOTALL))
+    assert {"demo", "inspect"} <= set(re.findall(r"brimful (\w+)", shown)) <= commands
 
 
 def test_named_counts_and_attributes_exist() -> None:
     stats = {field.name for field in dataclasses.fields(bf.Stats)}
-    for _, _, counters in table(section("Packing"), "overlong"):
+    for _, _, counters in table(page("packing"), "overlong"):
         assert set(names_in(counters)) <= stats
     batch = next(iter(bf.DataLoader([np.arange(9)], seq_len=4, num_workers=0)))
-    for cell, _ in table(section("What a batch holds"), "attribute"):
+    for cell, _ in table(page("batch"), "attribute"):
         for name in names_in(cell):
             assert hasattr(batch, name)
 
@@ -120,35 +118,43 @@ def test_the_two_commands_stand_as_they_are_run() -> None:
         assert f"```sh\n{command}\n```" in README
 
 
-class Model(torch.nn.Module):
-    """Stands for the reader's model: takes a batch as keywords and returns a loss."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(()))
-
-    def forward(self, *, use_cache: bool, **batch: Any) -> CausalLMOutput:
-        assert not use_cache
-        assert set(batch) >= set(LoaderConfig.fields)
-        return CausalLMOutput(loss=self.weight * batch["input_ids"].float().mean())
-
-
-def test_python_examples_run_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [ROOT / "README.md", *(path for path in PAGES if blocks(path.read_text()))],
+    ids=lambda path: path.name,
+)
+def test_python_examples_run_in_order(
+    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    with bf.ShardWriter("shards", dtype="uint16") as writer:
-        for i in range(64):
-            writer.add(np.full(512, i, np.uint16))
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
-    assert len(blocks) >= 3
-    namespace: dict[str, Any] = {"model": Model()}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        for block in blocks:
-            exec(compile(block, "README.md", "exec"), namespace)
+    run_blocks(path)
 
 
-def test_pictures_and_files_that_are_linked_exist() -> None:
-    links = re.findall(r"\]\(([^)#]+)\)", README)
+def anchors(text: str) -> set[str]:
+    """What the headings of a page may be linked by, on the site as on a forge."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
+    return {
+        re.sub(r"[^\w\s-]", "", heading).strip().lower().replace(" ", "-") for heading in headings
+    }
+
+
+@pytest.mark.parametrize("name", ["README.md", "bench/README.md"])
+def test_pictures_files_and_headings_that_are_linked_exist(name: str) -> None:
+    links = re.findall(r"\]\(([^)]+)\)", (ROOT / name).read_text())
     assert links
     for link in links:
-        assert (ROOT / link).exists(), link
+        file, _, anchor = link.partition("#")
+        target = (ROOT / name).parent / file if file else ROOT / name
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target.read_text()), link
+
+
+def test_each_page_and_each_name_is_in_the_docs() -> None:
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    for path in PAGES:
+        assert f": {path.relative_to(ROOT / 'docs')}\n" in navigation
+        if path.parent.name == "docs" and path.stem != "index":
+            assert f"(docs/{path.name})" in README
+    reference = "".join(path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+    told = set(re.findall(r"^::: (\S+)$", reference, re.M))
+    assert {f"brimful.{name}" for name in bf.__all__} <= told

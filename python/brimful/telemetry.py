@@ -25,8 +25,8 @@ class Totals:
         tokens: real tokens delivered.
         effective_tokens: tokens delivered with a label other than -100.
         documents: documents whose first token was delivered.
-        dropped_documents, dropped_tokens, truncated_documents, split_documents, empty_documents,
-        dummy_rows, skipped_steps, skipped_documents, skipped_tokens: as in `Stats`.
+        dropped_documents, dropped_tokens, truncated_documents: as in `Stats`; and so are
+            split_documents, empty_documents, dummy_rows and what was skipped.
     """
 
     bins: int
