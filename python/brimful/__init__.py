@@ -32,6 +32,7 @@ from brimful.order import MegatronOrder
 from brimful.pack_plan import PackPlan
 from brimful.packing import pack
 from brimful.padding import Unpadded, repad, unpad
+from brimful.profiling.profiler import Profiler, profile
 from brimful.progress import progress
 from brimful.quarantine import BadDocument
 from brimful.records import BatchRecord
@@ -62,6 +63,7 @@ __all__ = [
     "MegatronOrder",
     "PackPlan",
     "PlanError",
+    "Profiler",
     "ReadError",
     "RingExhausted",
     "ShardWriter",
@@ -84,6 +86,7 @@ __all__ = [
     "mix",
     "open",
     "pack",
+    "profile",
     "progress",
     "repad",
     "unpad",

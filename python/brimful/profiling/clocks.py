@@ -1,0 +1,83 @@
+"""How long batches took to make, told by whoever makes them; here for loaders that do not tell.
+
+A clock is asked twice a batch: `enter()` as `next()` is called, `taken()` as it returns. What a
+batch's making took may be known only later: `settle()` hands it out, by the number of the batch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from brimful.profiling.usage import Usage, usage
+from brimful.starvation import Starvation
+from brimful.times import ThreadTimes
+
+
+@dataclass(frozen=True, slots=True)
+class Making:
+    """What making one batch took, in seconds: the fields of `ProfiledBatch` of these names."""
+
+    load: float | None = None
+    blocked: float | None = None
+    collate: float | None = None
+    queue_depth: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakerStats:
+    """What a loader tells of its makers as a whole, since the profile began: fields of
+    `ProfileStats`.
+    """
+
+    read_bytes: int
+    major_faults: int
+    worker_bytes: int | None = None
+    starvation: Starvation | None = None
+    threads: tuple[ThreadTimes, ...] | None = None
+
+
+class WaitClock:
+    """Of any iterable, and what the clocks of loaders that tell more have in common.
+
+    Nobody can say how long a batch took where something else makes it, so `load` is None; `blocked`
+    is the part of the wait in which the calling thread was not running.
+    """
+
+    def __init__(self) -> None:
+        self._settled: list[tuple[int, Making]] = []
+        self._entered = self._cpu = 0.0
+        self._usage_before = usage()
+
+    def watching(self) -> AbstractContextManager[Any]:
+        """What is set up for as long as a profile runs, and put back behind it."""
+        return nullcontext()
+
+    def begin(self, iterate: Callable[[], Iterable[Any]]) -> Iterator[Any]:
+        """Begins a pass."""
+        return iter(iterate())
+
+    def enter(self) -> None:
+        """`next()` is about to be called."""
+        self._entered, self._cpu = time.perf_counter(), time.thread_time()
+
+    def taken(self, number: int, batch: Any) -> None:
+        """It has returned this batch."""
+        wait, cpu = time.perf_counter() - self._entered, time.thread_time() - self._cpu
+        self._settled.append((number, Making(blocked=max(0.0, wait - cpu))))
+
+    def settle(self) -> list[tuple[int, Making]]:
+        """What has become known since it was asked last."""
+        settled, self._settled = self._settled, []
+        return settled
+
+    def stats(self) -> MakerStats:
+        """Of all makers together."""
+        own = self._usage()
+        return MakerStats(read_bytes=own.read_bytes, major_faults=own.major_faults)
+
+    def _usage(self) -> Usage:
+        return usage().since(self._usage_before)

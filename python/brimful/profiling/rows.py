@@ -1,0 +1,142 @@
+"""The record of a profile while it is taken: its last batches one by one, and the sums of all."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+from brimful.profiling.clocks import Making
+from brimful.profiling.figures import BatchFigures, ProfiledBatch
+from brimful.profiling.sums import Sums
+
+_MOST_BATCHES = 10_000
+_MOST_LENGTHS = 500_000  # in all batches: each costs some 40 bytes
+
+
+class Row:
+    """One batch. Its step, making and starvation become known after it was handed out."""
+
+    __slots__ = ("batch", "figures", "making", "returned", "starvation", "step")
+
+    def __init__(self, batch: ProfiledBatch, returned: float) -> None:
+        self.batch = batch  # what is known of it at once
+        self.returned = returned
+        self.step: float | None = None
+        self.making = Making()
+        self.starvation: float | None = None
+        self.figures = BatchFigures()
+
+    def finished(self) -> ProfiledBatch:
+        """All that is known by now."""
+        known, making = self.batch, self.making
+        return ProfiledBatch(
+            number=known.number,
+            first=known.first,
+            entered=known.entered,
+            wait=known.wait,
+            step=self.step,
+            load=making.load,
+            blocked=making.blocked,
+            collate=making.collate,
+            queue_depth=making.queue_depth,
+            starvation=self.starvation,
+            figures=self.figures,
+        )
+
+
+class Rows:
+    """What a profile has seen, in the order in which batches were taken."""
+
+    def __init__(self) -> None:
+        self.sums = Sums()
+        self._rows: deque[Row] = deque()
+        self._with_lengths: deque[Row] = deque()
+        self._lengths = 0
+        self._began = self._until = 0.0
+        self._running: tuple[Any, Row] | None = None  # whose step it is, and of which pass
+
+    @property
+    def wall_seconds(self) -> float:
+        """From the beginning of the first pass to the last moment that is accounted for."""
+        return self._until - self._began
+
+    def begin_pass(self) -> float:
+        """Now; a step that nobody ended stays unknown."""
+        now = time.perf_counter()
+        self._running = None
+        if self._began == 0.0:
+            self._began = self._until = now
+        return now
+
+    def enter(self, of: Any) -> float:
+        """Now: the pass asks for a batch, so that the step of its last one is over."""
+        now = time.perf_counter()
+        if self._running is not None and self._running[0] is of:
+            row = self._running[1]
+            row.step = now - row.returned
+            self.sums.step_seconds += row.step
+            self._until = now
+        self._running = None
+        return now
+
+    def take(self, of: Any, *, entered: float, began: float | None) -> int:
+        """A batch has come, the first of a pass that began then, or a later one; its number."""
+        now = time.perf_counter()
+        first = began is not None
+        wait = now - (entered if began is None else began)
+        number = self.sums.batches
+        self.sums.add_wait(wait, first=first)
+        known = ProfiledBatch(
+            number=number, first=first, entered=entered - self._began, wait=wait, step=None
+        )
+        row = Row(known, now)
+        self._rows.append(row)
+        if len(self._rows) > _MOST_BATCHES:
+            oldest = self._rows.popleft()
+            if self._with_lengths and self._with_lengths[0] is oldest:
+                self._forget_lengths()
+        self._running, self._until = (of, row), now
+        return number
+
+    def take_nothing(self, entered: float) -> None:
+        """The wait has ended without a batch: the pass is over, or broken."""
+        now = time.perf_counter()
+        self.sums.stall_seconds += now - entered
+        self._until = now
+
+    def add_figures(self, figures: BatchFigures) -> None:
+        """What the newest batch holds."""
+        row = self._rows[-1]
+        row.figures = figures
+        self.sums.add_figures(figures)
+        if figures.lengths:
+            self._with_lengths.append(row)
+            self._lengths += len(figures.lengths)
+            while self._lengths > _MOST_LENGTHS and len(self._with_lengths) > 1:
+                self._forget_lengths()
+
+    def _forget_lengths(self) -> None:
+        """Of the oldest batch that has them."""
+        row = self._with_lengths.popleft()
+        self._lengths -= len(row.figures.lengths or ())
+        row.figures = dataclasses.replace(row.figures, lengths=None)
+
+    def add_makings(self, makings: Iterable[tuple[int, Making]]) -> None:
+        """How batches of these numbers were made."""
+        for number, making in makings:
+            row = self._find(number)
+            if row is not None:
+                row.making = making
+            if row is None or not row.batch.first:
+                self.sums.add_making(making)
+
+    def _find(self, number: int) -> Row | None:
+        place = number - (self.sums.batches - len(self._rows))
+        return self._rows[place] if place >= 0 else None
+
+    def batches(self) -> tuple[ProfiledBatch, ...]:
+        """The last ones."""
+        return tuple(row.finished() for row in list(self._rows))
