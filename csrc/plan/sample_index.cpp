@@ -61,6 +61,12 @@ UnsetVector<Index> index_samples(std::span<const Length> lengths,
       refuse(order[i], static_cast<std::int64_t>(lengths.size()),
              document < lengths.size() ? length : 0);
     }
+    // Written whether a sample begins here or not, which no branch predictor could tell.
+    out[0] = static_cast<Index>(i);
+    out[1] = static_cast<Index>(next);
+    const bool begins = next - before < length;
+    out += begins ? 2 : 0;
+    next += begins ? rule.seq_len : 0;
     for (; next - before < length && out != end; next += rule.seq_len) {
       *out++ = static_cast<Index>(i);
       *out++ = static_cast<Index>(next);
