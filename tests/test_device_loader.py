@@ -361,6 +361,15 @@ def test_starvation_is_in_the_figures(devices: Devices) -> None:
     assert found.copy_seconds == pytest.approx(found.seconds, rel=1e-3)
     assert found.fraction == pytest.approx(2 / 3, rel=1e-3)
     assert "starvation" in stats.summary()
+    starved = [record.starvation for record in loader.records()]
+    assert starved[0] is None, "before the first batch of a pass nothing was measured"
+    measured = [one for one in starved if one is not None]
+    assert len(measured) == found.batches
+    assert sum(one.seconds for one in measured) == pytest.approx(found.seconds)
+    for name in ("load_seconds", "ring_seconds", "copy_seconds", "handoff_seconds"):
+        of_batches = sum(getattr(one, name) for one in measured)
+        assert of_batches == pytest.approx(getattr(found, name))
+    assert loader.records(5) == loader.records()[5:]
     lap = loader.stats(lap=True).starvation
     assert lap.batches == found.batches - first.starvation.batches
     assert lap.seconds == pytest.approx(found.seconds - first.starvation.seconds)

@@ -121,14 +121,47 @@ def test_records_say_what_the_last_batches_were(num_workers):
     assert records[0].stall_seconds == records[6].stall_seconds == 0, "first batches wait apart"
 
 
-def test_records_keep_to_the_last_1024():
-    loader = bf.DataLoader(corpus_of([4] * 1500), seq_len=4, num_workers=1)
+def test_records_keep_to_the_last_10_000():
+    loader = bf.DataLoader(corpus_of([4] * 6000), seq_len=4, num_workers=1)
     for _ in range(2):
-        batches = list(loader)
+        for _ in loader:
+            pass
     records = loader.records()
-    assert len(records) == 1024
-    assert [r.epoch for r in records] == [1] * 1024
-    assert [r.step for r in records] == list(range(len(batches) - 1024, len(batches)))
+    assert [r.number for r in records] == list(range(2000, 12_000))
+    assert [r.step for r in records] == [*range(2000, 6000), *range(6000)]
+    assert [r.first for r in records] == [n == 6000 for n in range(2000, 12_000)]
+    for since, found in ((-5, 10_000), (0, 10_000), (2001, 9999), (11_999, 1), (12_000, 0)):
+        assert loader.records(since) == records[len(records) - found :]
+    assert loader.records(10**18) == []
+
+
+@pytest.mark.parametrize("num_workers", [0, 1, 3])
+def test_records_say_who_made_a_batch_where_and_when(num_workers):
+    loader = bf.DataLoader(corpus_of([50] * 300), seq_len=64, num_workers=num_workers)
+    began = time.perf_counter()
+    for _ in range(2):
+        for _ in loader:
+            pass
+    ended = time.perf_counter()
+    records = loader.records()
+    moments = [(r.leased, r.claimed, r.filled, r.taken) for r in records]
+    assert all(list(m) == sorted(m) for m in moments)
+    assert all(began <= m[0] and m[-1] <= ended for m in moments)
+    assert all(r.entered <= r.taken for r in records)
+    taken = [r.taken for r in records]
+    assert taken == sorted(taken)
+    for r in records:
+        assert r.taken - r.entered >= r.stall_seconds
+        assert r.plan_seconds + r.read_seconds + r.fill_seconds <= r.filled - r.claimed + 1e-6
+    busy: dict[int, float] = {}
+    for r in sorted(records, key=lambda r: r.claimed):
+        assert busy.get(r.thread, 0) <= r.leased, "a thread makes one batch after the other"
+        busy[r.thread] = r.filled
+    assert set(busy) <= set(range(max(1, num_workers)))
+    held: dict[int, float] = {}
+    for r in sorted(records, key=lambda r: r.leased):
+        assert held.get(r.slot, 0) <= r.leased, "a slot holds one batch after the other"
+        held[r.slot] = r.taken
 
 
 @pytest.mark.parametrize("num_workers", [0, 2])

@@ -220,19 +220,38 @@ std::vector<ThreadRow> threads(const PrefetchCounters& counters) {
   return rows;
 }
 
-// Place (epoch, step, micro-batch), counts (slots, tokens, effective tokens, attention work), times
-// (plan, read, fill, stall), and the ring (queue depth, slots in use).
-using RecordRow = std::tuple<std::array<std::int64_t, 3>, std::array<std::int64_t, 4>,
-                             std::array<double, 4>, std::array<std::int64_t, 2>>;
+// Place (number, epoch, step, micro-batch, whether it is the first), counts (slots, tokens,
+// effective tokens, attention work), times (plan, read, fill, stall), the ring (queue depth, slots
+// in use), places in time (leased, claimed, filled, entered, taken), thread and slot, and the
+// number at the starvation meter.
+using RecordRow =
+    std::tuple<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>,
+               std::array<std::int64_t, 4>, std::array<double, 4>, std::array<std::int64_t, 2>,
+               std::array<double, 5>, std::tuple<std::int64_t, std::uintptr_t>,
+               std::optional<std::int64_t>>;
 
-std::vector<RecordRow> records(Ledger& ledger) {
+std::vector<RecordRow> records(Ledger& ledger, std::int64_t since) {
   std::vector<RecordRow> rows;
-  for (const BatchRecord& r : ledger.records().list()) {
+  for (const BatchRecord& r : ledger.records().list(since)) {
     const BatchTimes& t = r.times;
-    rows.push_back({{r.epoch, r.step, r.micro_batch},
+    rows.push_back({{r.number, r.epoch, r.step, r.micro_batch, t.first},
                     {r.slots, r.tokens, r.effective_tokens, r.attention_work},
                     {t.plan, t.read, t.fill, t.stall},
-                    {t.queue_depth, t.slots_in_use}});
+                    {t.queue_depth, t.slots_in_use},
+                    {t.leased, t.claimed, t.filled, t.entered, t.taken},
+                    {t.thread, t.slot},
+                    r.measured});
+  }
+  return rows;
+}
+
+// Number, and load, ring, copy, handoff and headroom in seconds.
+using StarvationRow = std::tuple<std::int64_t, std::array<double, 5>>;
+
+std::vector<StarvationRow> starved_batches(Transfer& transfer) {
+  std::vector<StarvationRow> rows;
+  for (const device::BatchStarvation& b : transfer.meter().batches()) {
+    rows.push_back({b.number, {b.load, b.ring, b.copy, b.handoff, b.headroom}});
   }
   return rows;
 }
@@ -273,7 +292,8 @@ void bind_loader(py::module_& m) {
   py::class_<Ledger, std::shared_ptr<Ledger>>(m, "Ledger")
       .def(py::init<int>(), py::arg("num_sources"))
       .def("counts", &Ledger::counts)
-      .def("records", &records)
+      .def("records", &records, py::arg("since"))
+      .def_property_readonly("num_records", [](Ledger& l) { return l.records().added(); })
       .def("bad_documents", &bad_documents, py::arg("corpus"), py::arg("first"))
       .def("restore", &restore, py::arg("all_ranks"), py::arg("exposure"), py::arg("ahead"))
       .def("restart", &Ledger::restart);
@@ -285,6 +305,7 @@ void bind_loader(py::module_& m) {
           "copy_stream",
           [](const Transfer& t) { return reinterpret_cast<std::uintptr_t>(t.copies().handle); })
       .def_property_readonly("starvation", [](Transfer& t) { return t.meter().counts(); })
+      .def_property_readonly("starved_batches", &starved_batches)
       .def_property_readonly("pinned_bytes", [](const Transfer& t) { return t.memory()->bytes(); });
 
   py::class_<DeviceLayout>(m, "DeviceLayout")

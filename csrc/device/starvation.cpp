@@ -23,8 +23,10 @@ void StarvationMeter::forget(const CopyEvents& copy) {
 
 Entry StarvationMeter::enter(StreamHandle compute_stream) {
   if (api_.is_capturing(compute_stream)) return {};
-  const Entry entry{events_.take(), api_.now()};
+  Entry entry{.event = events_.take(), .host = api_.now()};
   api_.record(entry.event, compute_stream);
+  const std::scoped_lock lock(mutex_);
+  entry.number = entries_++;
   return entry;
 }
 
@@ -115,12 +117,24 @@ void StarvationMeter::add(const Measured& batch) {
   counts_.copy += copy;
   counts_.handoff += handoff;
   counts_.starved += load + ring + copy + handoff;
-  add_headroom(x0 - (batch.entry.host + offset));
+  keep({.number = batch.entry.number,
+        .load = load,
+        .ring = ring,
+        .copy = copy,
+        .handoff = handoff,
+        .headroom = x0 - (batch.entry.host + offset)});
 }
 
-void StarvationMeter::add_headroom(double headroom) {
-  headrooms_.push_back(headroom);
+void StarvationMeter::keep(const BatchStarvation& batch) {
+  headrooms_.push_back(batch.headroom);
   if (headrooms_.size() > kHeadrooms) headrooms_.pop_front();
+  batches_.push_back(batch);
+  if (batches_.size() > kMostBatches) batches_.pop_front();
+}
+
+std::vector<BatchStarvation> StarvationMeter::batches() const {
+  const std::scoped_lock lock(mutex_);
+  return {batches_.begin(), batches_.end()};
 }
 
 StarvationCounts StarvationMeter::counts() const {

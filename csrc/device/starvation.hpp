@@ -21,6 +21,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <vector>
 
 #include "device/api.hpp"
 #include "device/event_pool.hpp"
@@ -40,6 +41,16 @@ struct StarvationCounts {
   std::optional<double> headroom;  // 1st percentile of the last kHeadrooms batches
 };
 
+// What one batch starved the stream for, in seconds, and the headroom it had.
+struct BatchStarvation {
+  std::int64_t number = 0;  // of its entry
+  double load = 0;
+  double ring = 0;
+  double copy = 0;
+  double handoff = 0;
+  double headroom = 0;
+};
+
 // A batch on its way to the device.
 struct CopyEvents {
   EventHandle begun = nullptr;  // X
@@ -52,6 +63,7 @@ struct CopyEvents {
 struct Entry {
   EventHandle event = nullptr;  // A; null: nothing is measured
   double host = 0;
+  std::int64_t number = 0;  // of the meter's
 };
 
 // The batches of one iterator, one after the other. Device time is counted from the first B. Every
@@ -76,6 +88,7 @@ struct Course {
 class StarvationMeter {
  public:
   static constexpr std::size_t kHeadrooms = 1024;
+  static constexpr std::size_t kMostBatches = 10'000;  // kept one by one
   static constexpr std::size_t kOffsets = 64;
   // What two events cost where the stream is busy, which is no starvation, is at most this.
   static constexpr double kMostOverhead = 10e-6;
@@ -102,6 +115,8 @@ class StarvationMeter {
   void harvest();
 
   StarvationCounts counts() const;
+  // The last batches that were measured, in order.
+  std::vector<BatchStarvation> batches() const;
   // Destroys the events, in a thread that has selected their device; batches that were not
   // harvested are not counted.
   void clear();
@@ -115,14 +130,16 @@ class StarvationMeter {
     std::shared_ptr<Course> course;
   };
   void add(const Measured& batch);
-  void add_headroom(double headroom);
+  void keep(const BatchStarvation& batch);
 
   DeviceApi& api_;
   EventPool events_;
   mutable std::mutex mutex_;  // guards everything below
+  std::int64_t entries_ = 0;
   std::deque<Measured> pending_;
   std::optional<double> overhead_;
   std::deque<double> headrooms_;
+  std::deque<BatchStarvation> batches_;
   StarvationCounts counts_;
 };
 

@@ -81,6 +81,7 @@ class Finally {
 struct Ticket {
   std::int64_t number;
   BatchSpec spec;
+  Clock::time_point claimed;
   Clock::duration planned;
 };
 
@@ -100,8 +101,8 @@ struct Prefetcher::Impl {
   ~Impl() { close(); }
 
   void start();
-  void work(ThreadTimes& mine);
-  bool make_batch(ThreadTimes& mine);
+  void work(std::size_t thread);
+  bool make_batch(std::size_t thread);
   std::optional<Ticket> claim(ThreadTimes& mine);
   void prepare(ThreadTimes& mine);
   void end_stream(std::int64_t ticket, std::exception_ptr error);
@@ -144,9 +145,9 @@ void Prefetcher::Impl::start() {
   workers.reserve(static_cast<std::size_t>(config.num_workers));  // a started thread must be kept
   for (int i = 0; i < config.num_workers; ++i) {
     try {
-      ThreadTimes& mine = times[static_cast<std::size_t>(i)];
+      const auto thread = static_cast<std::size_t>(i);
       workers.push_back(
-          start_thread("brimful-" + std::to_string(i), [this, &mine] { work(mine); }));
+          start_thread("brimful-" + std::to_string(i), [this, thread] { work(thread); }));
     } catch (const std::system_error& error) {
       throw Error("worker thread " + std::to_string(i + 1) + " of " +
                   std::to_string(config.num_workers) + " cannot be started (" + error.what() +
@@ -155,7 +156,7 @@ void Prefetcher::Impl::start() {
   }
 }
 
-void Prefetcher::Impl::work(ThreadTimes& mine) {
+void Prefetcher::Impl::work(std::size_t thread) {
   if (!reserve_thread_locals()) {
     end_stream(claimed, std::make_exception_ptr(std::bad_alloc()));
     return;
@@ -166,11 +167,12 @@ void Prefetcher::Impl::work(ThreadTimes& mine) {
     end_stream(claimed, std::current_exception());
     return;
   }
-  while (make_batch(mine)) prepare(mine);
+  while (make_batch(thread)) prepare(times[thread]);
 }
 
 // The way of one batch, from slot to publication. False when there is none to make any more.
-bool Prefetcher::Impl::make_batch(ThreadTimes& mine) {
+bool Prefetcher::Impl::make_batch(std::size_t thread) {
+  ThreadTimes& mine = times[thread];
   // Outside the try block: were the slot returned before the stream ends, another worker would
   // claim a ticket whose place in the sequencer is still that of the failed one.
   Lease slot;
@@ -181,18 +183,25 @@ bool Prefetcher::Impl::make_batch(ThreadTimes& mine) {
     slot = ring.lease(mine.backpressure);
     const double granted = producer->now();
     if (!slot) return false;
+    const Clock::time_point leased = Clock::now();
     ticket = claim(mine);
     if (!ticket) return false;
     const Clock::time_point filling = Clock::now();
     auto [meta, sent] = producer->fill(ticket->spec, slot);
-    const Clock::duration filled = Clock::now() - filling - meta.read_time;
+    const Clock::time_point done = Clock::now();
+    const Clock::duration filled = done - filling - meta.read_time;
     mine.fill.add(filled);
     mine.read.add(meta.read_time);
     const BatchTimes took{.plan = to_seconds(ticket->planned),
                           .read = to_seconds(meta.read_time),
                           .fill = to_seconds(filled),
                           .slot_asked = asked,
-                          .slot_granted = granted};
+                          .slot_granted = granted,
+                          .thread = static_cast<std::int64_t>(thread),
+                          .slot = reinterpret_cast<std::uintptr_t>(slot.get()),
+                          .leased = place_of(leased),
+                          .claimed = place_of(ticket->claimed),
+                          .filled = place_of(done)};
     sequencer.publish(ticket->number, {std::move(slot), std::move(ticket->spec), std::move(meta),
                                        took, std::move(sent)});
     return true;
@@ -229,7 +238,7 @@ std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {
     end_stream(claimed, error);  // under the lock still: nobody may ask the producer again
     return std::nullopt;
   }
-  return Ticket{claimed++, std::move(*spec), planned};
+  return Ticket{claimed++, std::move(*spec), planning_since, planned};
 }
 
 void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error) {
@@ -240,6 +249,7 @@ void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error)
 std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_idle) {
   refuse_if_forked();
   const OneAtATime alone(in_next);
+  const Clock::time_point entered = Clock::now();
   const std::int64_t ready = sequencer.ready();
   if (!sequencer.settled()) wait_for_batch(on_idle);
   std::optional<Delivered> batch = sequencer.take();
@@ -250,7 +260,11 @@ std::optional<Delivered> Prefetcher::Impl::next(const std::function<void()>& on_
   queue_depths += ready;
   // Only now may a worker claim the ticket that shares the place just emptied.
   ring.hand_over(batch->slot);
-  if (delivered++ == 0) first_batch.add(Clock::now() - begin);
+  const Clock::time_point taken = Clock::now();
+  batch->times.entered = place_of(entered);
+  batch->times.taken = place_of(taken);
+  batch->times.first = delivered++ == 0;
+  if (batch->times.first) first_batch.add(taken - begin);
   return batch;
 }
 
@@ -265,7 +279,7 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
     waited += blocked;
   });
   make_room();  // once: while this waits, free slots go to workers and nowhere else
-  if (config.num_workers == 0) make_batch(times[0]);
+  if (config.num_workers == 0) make_batch(0);
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
     nanoseconds slice = kIdleSlice;

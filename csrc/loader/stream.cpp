@@ -81,7 +81,7 @@ Stream::Stream(std::shared_ptr<const Plan> plan, Layout layout, Geometry geometr
 
 namespace {
 
-BatchRecord record_of(const Delivered& batch) {
+BatchRecord record_of(const Delivered& batch, std::optional<std::int64_t> measured) {
   const BatchSpec& spec = batch.spec;
   return {.epoch = spec.epoch,
           .step = spec.step,
@@ -90,19 +90,21 @@ BatchRecord record_of(const Delivered& batch) {
           .tokens = batch.meta.num_tokens,
           .effective_tokens = batch.meta.num_items,
           .attention_work = batch.meta.attention_work,
+          .measured = measured,
           .times = batch.times};
 }
 
 }  // namespace
 
-std::optional<Delivered> Stream::next(const std::function<void()>& on_idle) {
+std::optional<Delivered> Stream::take(const std::function<void()>& on_idle,
+                                      std::optional<std::int64_t> measured) {
   auto batch = prefetcher_.next(on_idle);
   if (!batch) plan_->corpus().check_open_files();
   const std::scoped_lock lock(cursor_mutex_);
   if (batch) {
     cursor_ = batch->spec.after;
     ledger_->add_batch(batch->spec, batch->meta, run_);
-    ledger_->records().add(record_of(*batch));
+    ledger_->records().add(record_of(*batch, measured));
   } else if (!finished_) {
     finished_ = true;
     cursor_ = Cursor{.epoch = maker_->epoch() + 1};
@@ -120,7 +122,7 @@ std::optional<Delivered> Stream::next_on(device::StreamHandle compute,
   const device::Entry entry = meter.enter(compute);
   std::optional<Delivered> batch;
   try {
-    batch = next(on_idle);
+    batch = take(on_idle, entry.event == nullptr ? std::nullopt : std::optional(entry.number));
   } catch (...) {
     meter.abandon(entry);
     throw;

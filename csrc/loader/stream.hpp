@@ -43,7 +43,9 @@ class Stream {
   bool ready() const { return prefetcher_.ready(); }
   // As Prefetcher::next(). The epoch ends with a look at the files, for between two looks some
   // batches may have been filled from one that was written to: ReadError, and no end.
-  std::optional<Delivered> next(const std::function<void()>& on_idle = {});
+  std::optional<Delivered> next(const std::function<void()>& on_idle = {}) {
+    return take(on_idle, std::nullopt);
+  }
   void close() {
     closed_ = true;
     prefetcher_.close();
@@ -72,6 +74,10 @@ class Stream {
 
  private:
   class Maker;
+  // As next(), of a batch with this number at the starvation meter.
+  std::optional<Delivered> take(const std::function<void()>& on_idle,
+                                std::optional<std::int64_t> measured);
+
   std::shared_ptr<const Plan> plan_;
   std::shared_ptr<Maker> maker_;
   std::shared_ptr<Ledger> ledger_;

@@ -60,6 +60,9 @@ inline ThreadSeconds to_seconds(const ThreadTimes& times) {
           times.backpressure.seconds()};
 }
 
+// Places in time are seconds since the clock's epoch, as Python's perf_counter() tells them.
+inline double place_of(Clock::time_point time) { return to_seconds(time.time_since_epoch()); }
+
 // What one batch took, in seconds, and how the ring stood when it was asked for.
 struct BatchTimes {
   double plan = 0;
@@ -70,6 +73,16 @@ struct BatchTimes {
   std::int64_t slots_in_use = 0;  // with the consumer, being filled, or ready
   double slot_asked = 0;  // when its thread asked for a slot, and got one; by Producer::now()
   double slot_granted = 0;
+  std::int64_t thread = 0;  // that made it; 0 without workers, where the consumer does
+  std::uintptr_t slot = 0;  // address of the memory that it was filled into
+  bool first = false;       // of its stream
+  // Places in time: its thread got a slot, claimed it, and was done; next() was called for it, and
+  // returned it. An interrupted next() goes on when it is called again: the last call counts.
+  double leased = 0;
+  double claimed = 0;
+  double filled = 0;
+  double entered = 0;
+  double taken = 0;
 };
 
 }  // namespace brimful

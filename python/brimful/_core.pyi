@@ -735,13 +735,16 @@ class Ledger:
     ) -> list[tuple[int, str, str, bool, int, int, int, int]]: ...
     def counts(self) -> Counts: ...
     def records(
-        self,
+        self, since: typing.SupportsInt | typing.SupportsIndex
     ) -> list[
         tuple[
-            typing.Annotated[list[int], "FixedSize(3)"],
+            tuple[int, int, int, int, bool],
             typing.Annotated[list[int], "FixedSize(4)"],
             typing.Annotated[list[float], "FixedSize(4)"],
             typing.Annotated[list[int], "FixedSize(2)"],
+            typing.Annotated[list[float], "FixedSize(5)"],
+            tuple[int, int],
+            int | None,
         ]
     ]: ...
     def restart(self) -> None: ...
@@ -753,6 +756,8 @@ class Ledger:
         ],
         ahead: Delta,
     ) -> None: ...
+    @property
+    def num_records(self) -> int: ...
 
 class Transfer:
     def __init__(
@@ -764,6 +769,10 @@ class Transfer:
     def pinned_bytes(self) -> int: ...
     @property
     def starvation(self) -> StarvationCounts: ...
+    @property
+    def starved_batches(
+        self,
+    ) -> list[tuple[int, typing.Annotated[list[float], "FixedSize(5)"]]]: ...
 
 class DeviceLayout:
     def __init__(self, layout: Layout, corpus: Corpus) -> None: ...

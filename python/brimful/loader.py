@@ -441,9 +441,11 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         """
         return shuffle_quality(self._plan, self.corpus, checked_epoch(epoch))
 
-    def records(self) -> list[BatchRecord]:
-        """The last batches that this loader delivered, up to 1,024, in order of delivery."""
-        return records(self._ledger)
+    def records(self, since: int = 0) -> list[BatchRecord]:
+        """The last batches that this loader delivered, in order of delivery: at most 10,000, and of
+        these the ones from number `since` on.
+        """
+        return records(self._ledger, None if self._feed is None else self._feed.transfer, since)
 
     @property
     def bad_documents(self) -> list[BadDocument]:

@@ -3,8 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from brimful import _core
+
+
+@dataclass(frozen=True)
+class BatchStarvation:
+    """Device time that one batch was waited for, by its causes; see `Starvation`.
+
+    Attributes:
+        load_seconds: the batch was not made yet.
+        ring_seconds: and the thread that made it was waiting for a slot.
+        copy_seconds: it was on its way to the device.
+        handoff_seconds: it was on the device, and the host late to say so.
+        headroom_seconds: how long the device still had work when `next()` was entered.
+    """
+
+    load_seconds: float
+    ring_seconds: float
+    copy_seconds: float
+    handoff_seconds: float
+    headroom_seconds: float
+
+    @property
+    def seconds(self) -> float:
+        """Time starved, all causes together."""
+        return self.load_seconds + self.ring_seconds + self.copy_seconds + self.handoff_seconds
 
 
 @dataclass(frozen=True)
@@ -13,7 +38,9 @@ class BatchRecord:
     consumer's is in them too, a wait is not.
 
     Attributes:
+        number: of all batches that the loader delivered, from 0.
         epoch, step, micro_batch: its place: the step's number in its epoch, its own in the step.
+        first: whether it is the first of an iteration.
         slots: places in the batch, without dummy rows.
         tokens: real tokens, without bad documents.
         effective_tokens: labels other than -100.
@@ -27,11 +54,20 @@ class BatchRecord:
             `Stats.first_batch_seconds` counts.
         queue_depth: batches ready when `next()` was called, out of `depth`.
         slots_in_use: slots of the ring with the consumer, being filled or ready, at its return.
+        leased, claimed, filled: when the thread that made it had a slot, began with it, and was
+            done; all as `time.perf_counter()` tells time.
+        entered, taken: when `next()` was called for it, and returned it.
+        thread: of `num_workers`, from 0; without workers 0, the consumer's.
+        slot: address of the memory that it was filled into; equal for batches in the same slot.
+        starvation: None without a device, for an iteration's first batch, and until the device has
+            come past it.
     """
 
+    number: int
     epoch: int
     step: int
     micro_batch: int
+    first: bool
     slots: int
     tokens: int
     effective_tokens: int
@@ -42,6 +78,14 @@ class BatchRecord:
     stall_seconds: float
     queue_depth: int
     slots_in_use: int
+    leased: float
+    claimed: float
+    filled: float
+    entered: float
+    taken: float
+    thread: int
+    slot: int
+    starvation: BatchStarvation | None
 
     @property
     def utilization(self) -> float | None:
@@ -49,9 +93,13 @@ class BatchRecord:
         return self.tokens / self.slots if self.slots else None
 
 
-def records(ledger: _core.Ledger) -> list[BatchRecord]:
-    """The records in a loader's ledger, in order of delivery."""
-    return [
-        BatchRecord(*place, *counts, *times, *ring)
-        for place, counts, times, ring in ledger.records()
-    ]
+def records(ledger: _core.Ledger, transfer: _core.Transfer | None, since: int) -> list[BatchRecord]:
+    """The records in a loader's ledger from number `since` on, in order of delivery."""
+    starved = {} if transfer is None else dict(transfer.starved_batches)
+    found = []
+    for *groups, measured in ledger.records(since):
+        fields: list[Any] = [field for group in groups for field in group]
+        parts = starved.get(-1 if measured is None else measured)
+        fields.append(None if parts is None else BatchStarvation(*parts))
+        found.append(BatchRecord(*fields))
+    return found
