@@ -51,7 +51,8 @@ class ProfiledBatch:
     Attributes:
         number: from 0 in the profile.
         first: the first of a pass; its wait is no stall and is counted apart.
-        entered: when `next()` was called, in seconds since the profile began.
+        entered: when `next()` was called, or `iter()` for a first batch, in seconds since the
+            profile began.
         wait: host time in `next()`; of a first batch, since `iter()`.
         step: time from the return of `next()` to the next call of it or the pass's end: what the
             consumer did with the batch. None of the last batch before the profile was read.

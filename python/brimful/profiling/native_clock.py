@@ -16,6 +16,7 @@ class NativeClock(WaitClock):
         super().__init__()
         self._loader = loader
         self._before = loader.stats()
+        self._read = loader._ledger.num_records  # records before this one are of no use any more
         # Batches whose records are not read yet: number, and the place where the batch tells it.
         self._pending: list[tuple[int, tuple[int, int, int] | None]] = []
 
@@ -32,7 +33,9 @@ class NativeClock(WaitClock):
         """Reads the records of batches that were taken since, the newest of the loader's."""
         pending, self._pending = self._pending, []
         settled: list[tuple[int, Making]] = []
-        records = self._loader.records() if pending else []
+        records = self._loader.records(self._read) if pending else []
+        if records:
+            self._read = records[-1].number + 1
         for number, place in reversed(pending):
             # Another iterator may have drawn batches of the same loader.
             while records:

@@ -16,7 +16,7 @@ from brimful.profiling.figures import Profile, ProfileStats
 from brimful.profiling.makers import clock_of
 from brimful.profiling.rows import Rows
 
-_SETTLED_EVERY = 256  # batches; a native loader keeps the records of 1,024
+_SETTLED_EVERY = 256  # batches; a native loader keeps the records of 10,000
 
 
 def profile(

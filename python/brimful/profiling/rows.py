@@ -86,11 +86,12 @@ class Rows:
         """A batch has come, the first of a pass that began then, or a later one; its number."""
         now = time.perf_counter()
         first = began is not None
-        wait = now - (entered if began is None else began)
+        since = entered if began is None else began
+        wait = now - since
         number = self.sums.batches
         self.sums.add_wait(wait, first=first)
         known = ProfiledBatch(
-            number=number, first=first, entered=entered - self._began, wait=wait, step=None
+            number=number, first=first, entered=since - self._began, wait=wait, step=None
         )
         row = Row(known, now)
         self._rows.append(row)
