@@ -1,0 +1,34 @@
+"""Scales of charts: round numbers that people can read a height or a place by."""
+
+from __future__ import annotations
+
+import math
+
+from brimful.profiling.report.elements import Html, element
+
+
+def ticks(most: float, wanted: int = 3) -> list[float]:
+    """Round numbers from 0 to the first that is not below `most`, about `wanted` steps of it."""
+    if most <= 0:
+        return [0.0, 1.0]
+    rough = most / wanted
+    unit = 10.0 ** math.floor(math.log10(rough))
+    step = next(unit * k for k in (1, 2, 2.5, 5, 10) if unit * k >= rough * (1 - 1e-9))
+    count = math.ceil(most / step - 1e-9)
+    return [step * k for k in range(count + 1)]
+
+
+def left_axis(labels: list[tuple[float, str]], height: float) -> Html:
+    """Labels at heights in pixels, in a column of their own left of a chart."""
+    marks = [
+        element("text", words, class_="label", x="100%", y=f"{y + 4:.1f}", text_anchor="end")
+        for y, words in labels
+    ]
+    return element(
+        "svg", *marks, class_="axis", aria_hidden="true", width="100%", height=f"{height:g}"
+    )
+
+
+def beside(axis: Html, drawing: Html) -> Html:
+    """A chart with its left axis."""
+    return element("div", axis, drawing, class_="plot")

@@ -1,0 +1,129 @@
+"""Where the seconds of a profile went, what was lost to which cause, and what would be gained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from brimful.profiling.figures import Finding, ProfileStats, Verdict
+from brimful.profiling.report.elements import (
+    Bar,
+    Html,
+    bar_list,
+    element,
+    legend,
+    section,
+    strip,
+)
+from brimful.wording import duration, percent
+
+# The consumer's own time is no loss; what makes batches late is all of one colour.
+_COLOURS = {"consumer": "work", "padding": "padding", "first batch": "first"}
+
+
+def useful_share(stats: ProfileStats) -> float | None:
+    """Share of the time after first batches that went into real tokens; None if not counted."""
+    busy = stats.stall_seconds + stats.step_seconds
+    if not busy or stats.utilization is None:
+        return None
+    return stats.step_seconds * stats.utilization / busy
+
+
+def where_time_went(stats: ProfileStats) -> Html:
+    """All of the wall time in one bar."""
+    whole = stats.wall_seconds
+    if whole <= 0:
+        return section("Where the time went", "No time was measured: no batch was drawn.")
+    used = stats.utilization
+    parts = [
+        (stats.step_seconds * (1 if used is None else used), "work", "steps"),
+        (stats.step_seconds * (0 if used is None else 1 - used), "padding", "steps, on padding"),
+        (stats.stall_seconds, "stall", "stall"),
+        (stats.first_batch_seconds, "first", "first batches"),
+    ]
+    if used is not None:
+        parts[0] = (parts[0][0], "work", "steps, on tokens")
+    rest = max(whole - sum(seconds for seconds, _, _ in parts), 0.0)
+    parts.append((rest, "rest", "between passes"))
+    told = [
+        (seconds, colour, f"{words}: {duration(seconds)}, {percent(seconds / whole)}")
+        for seconds, colour, words in parts
+        if seconds > 0.0005 * whole
+    ]
+    scale = max(whole, sum(seconds for seconds, _, _ in parts))
+    lead = f"{duration(whole)} from the first iter() to the end of the last step."
+    if used is not None:
+        lead += " A step is split by slots: what padding takes of it is an estimate."
+    return section(
+        "Where the time went",
+        lead,
+        strip([(seconds / scale, colour, words) for seconds, colour, words in told], height=44),
+        legend((colour, words) for _, colour, words in told),
+    )
+
+
+def findings(found: Sequence[Finding], wall_seconds: float) -> Html:
+    """What was lost to which cause, most first, with the figure behind it and what to change."""
+    if not found:
+        return section("What to change", "Nothing was lost that would be worth a change.")
+    scale = max(wall_seconds, *(finding.seconds for finding in found), 1e-12)
+    lines = [
+        element(
+            "li",
+            element(
+                "div",
+                element("span", finding.cause, class_="cause"),
+                element(
+                    "span",
+                    f"{duration(finding.seconds)} · {percent(finding.seconds / scale)}",
+                    class_="value",
+                ),
+                class_="top",
+            ),
+            strip(
+                [
+                    (finding.seconds / scale, _COLOURS.get(finding.cause, "stall"), ""),
+                    (1 - finding.seconds / scale, "track", ""),
+                ],
+                height=10,
+            ),
+            element("p", finding.figure, class_="figure"),
+            element("p", finding.advice, class_="advice"),
+        )
+        for finding in found
+    ]
+    lead = "By seconds of the wall time. What the consumer does with batches is no loss."
+    return section("What to change", lead, element("ol", *lines, class_="findings"))
+
+
+def gains(verdict: Verdict) -> Html:
+    """A step as it is, and as it would be with the same tokens."""
+    now = verdict.step_seconds
+    if not now:
+        return Html("")
+    rows = [
+        ("as it is", now, "stall"),
+        ("without stall", verdict.without_stall, "work"),
+        ("without padding", verdict.without_padding, "work"),
+        ("without both", verdict.without_both, "good"),
+    ]
+    scale = max(seconds for _, seconds, _ in rows if seconds is not None)
+    bars = [
+        Bar(
+            label,
+            f"{duration(seconds)}{'' if seconds == now else f' · {_factor(now, seconds)}'}",
+            [(seconds / scale, colour, "")],
+            strong=seconds == now and label == "as it is",
+        )
+        for label, seconds, colour in rows
+        if seconds is not None
+    ]
+    lead = "Time of a step that delivers the same tokens, waiting included."
+    if verdict.without_padding is not None:
+        lead += " It is taken to grow with the slots of the batch."
+    return section("What you would gain", lead, bar_list(bars))
+
+
+def _factor(now: float, then: float) -> str:
+    if then <= 0:
+        return "no time at all"
+    return f"{now / then:.2f} times as fast" if now / then >= 1.005 else "as now"
