@@ -35,12 +35,19 @@ _MASK = "attention_mask"
 
 
 class Unpadded(NamedTuple):
-    """Tokens end to end. What is an array or tensor here is what `attention_mask` was."""
+    """Tokens end to end. What is an array or tensor here is what `attention_mask` was.
 
-    values: Any  # [total, ...], or a dict of such columns
-    cu_seqlens: Any  # int32 [segments + 1]: a segment a row, and the tail's where there is one
-    max_seqlen: int  # tokens of the longest segment, the tail included
-    num_tokens: int  # without the tail
+    Attributes:
+        values: `[total, ...]`, or a dict of such columns.
+        cu_seqlens: int32 `[segments + 1]`: a segment a row, and the tail's where there is one.
+        max_seqlen: tokens of the longest segment, the tail included.
+        num_tokens: without the tail.
+    """
+
+    values: Any
+    cu_seqlens: Any
+    max_seqlen: int
+    num_tokens: int
 
 
 def unpad(batch: Any, attention_mask: Any, *, multiple: int = 1, fill: Any = None) -> Unpadded:

@@ -122,7 +122,7 @@ def jobs() -> list[Job]:
             for workers in (0, 2)
         ),
         *(
-            Job(task, "torch DataLoader, __getitems__", torch_batched, workers, imports=torch)
+            Job(task, "torch DataLoader, `__getitems__`", torch_batched, workers, imports=torch)
             for task in both
             for workers in (0, 2)
         ),

@@ -102,7 +102,7 @@ def jobs() -> list[Job]:
 
     return [
         *(
-            job("torch DataLoader, __getitems__", torch_loader, workers, "torch", "torch")
+            job("torch DataLoader, `__getitems__`", torch_loader, workers, "torch", "torch")
             for workers in (0, 2)
         ),
         *(

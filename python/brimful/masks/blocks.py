@@ -18,16 +18,22 @@ class BlockMaskArrays(NamedTuple):
     """The arrays of a FlexAttention BlockMask, int32, for R blocks of queries and C of keys.
 
     Entries of `*_indices` behind their count are block numbers of no meaning.
+
+    Attributes:
+        kv_num_blocks: `[R]`: key blocks that need mask_mod; kv_indices, `[R, C]`, lists them.
+        full_kv_num_blocks: `[R]`: key blocks that every pair of is seen; full_kv_indices, `[R, C]`.
+        q_num_blocks, full_q_num_blocks: `[C]`: the same seen from the keys; q_indices and
+            full_q_indices, `[C, R]`.
     """
 
-    kv_num_blocks: npt.NDArray[np.int32]  # [R]: key blocks that need mask_mod
-    kv_indices: npt.NDArray[np.int32]  # [R, C]
-    full_kv_num_blocks: npt.NDArray[np.int32]  # [R]: key blocks that every pair of is seen
-    full_kv_indices: npt.NDArray[np.int32]  # [R, C]
-    q_num_blocks: npt.NDArray[np.int32]  # [C]: and seen from the keys
-    q_indices: npt.NDArray[np.int32]  # [C, R]
-    full_q_num_blocks: npt.NDArray[np.int32]  # [C]
-    full_q_indices: npt.NDArray[np.int32]  # [C, R]
+    kv_num_blocks: npt.NDArray[np.int32]
+    kv_indices: npt.NDArray[np.int32]
+    full_kv_num_blocks: npt.NDArray[np.int32]
+    full_kv_indices: npt.NDArray[np.int32]
+    q_num_blocks: npt.NDArray[np.int32]
+    q_indices: npt.NDArray[np.int32]
+    full_q_num_blocks: npt.NDArray[np.int32]
+    full_q_indices: npt.NDArray[np.int32]
 
 
 def block_mask_arrays(

@@ -19,7 +19,12 @@ from brimful.masks.arguments import (
 
 
 class SegmentBounds(NamedTuple):
-    """Of each slot's segment, int32 `[total]`: its first slot, and the slot behind its last one."""
+    """Of each slot's segment: where it is.
+
+    Attributes:
+        begin: int32 `[total]`: its first slot.
+        end: int32 `[total]`: the slot behind its last one.
+    """
 
     begin: Any
     end: Any
