@@ -12,6 +12,8 @@ from typer.core import TyperGroup
 
 from brimful import BrimfulError, __version__
 from brimful.cli.flags import in_flags
+from brimful.cli.options import Data, Dtype, Eos, Format, Json, Overlong, SeqLen
+from brimful.cli.profile_command import ProfileCommand, profile
 from brimful.cli.source import Source
 from brimful.cli.text import make_console
 
@@ -44,22 +46,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-
-Data = Annotated[
-    str, typer.Argument(metavar="DATA", help="Token shards: a file, a folder or a glob.")
-]
-Format = Annotated[
-    str | None, typer.Option("--format", help="Format of the shards, when their names do not tell.")
-]
-Dtype = Annotated[
-    str | None, typer.Option(help="Integer type of a headerless .bin: uint16, uint32 ...")
-]
-Eos = Annotated[int | None, typer.Option(help="Token that ends a document where no index does.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
-SeqLen = Annotated[int, typer.Option(metavar="N", help="Tokens a row can hold.", min=1)]
-Overlong = Annotated[
-    str, typer.Option(help="Documents over --seq-len: split, truncate, drop or error.")
-]
 
 
 def _version(value: bool) -> None:
@@ -224,6 +210,9 @@ def bench(
         seconds=seconds,
         json=json,
     )
+
+
+app.command(cls=ProfileCommand)(profile)
 
 
 @app.command()

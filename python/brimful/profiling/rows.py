@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+import weakref
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -56,7 +57,8 @@ class Rows:
         self._with_lengths: deque[Row] = deque()
         self._lengths = 0
         self._began = self._until = 0.0
-        self._running: tuple[Any, Row] | None = None  # whose step it is, and of which pass
+        # Whose step it is, and of which pass; one that was left in its middle must be free to go.
+        self._running: tuple[weakref.ref[Any], Row] | None = None
 
     @property
     def wall_seconds(self) -> float:
@@ -74,7 +76,7 @@ class Rows:
     def enter(self, of: Any) -> float:
         """Now: the pass asks for a batch, so that the step of its last one is over."""
         now = time.perf_counter()
-        if self._running is not None and self._running[0] is of:
+        if self._running is not None and self._running[0]() is of:
             row = self._running[1]
             row.step = now - row.returned
             self.sums.step_seconds += row.step
@@ -99,7 +101,7 @@ class Rows:
             oldest = self._rows.popleft()
             if self._with_lengths and self._with_lengths[0] is oldest:
                 self._forget_lengths()
-        self._running, self._until = (of, row), now
+        self._running, self._until = (weakref.ref(of), row), now
         return number
 
     def take_nothing(self, entered: float) -> None:

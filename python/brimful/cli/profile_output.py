@@ -1,0 +1,97 @@
+"""What becomes of a profile: text or JSON, and the files that were asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+import json as jsonlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from brimful.cli.profile_text import print_profile
+from brimful.cli.text import make_console, print_path
+from brimful.profiling.figures import Profile
+from brimful.profiling.verdict import verdict
+
+
+@dataclass(frozen=True)
+class Told:
+    """One loop over a loader. diagnosis: of a loader that gives one."""
+
+    title: str
+    profile: Profile
+    diagnosis: Any = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, for JSON."""
+        return {
+            "title": self.title,
+            "loader": dataclasses.asdict(self.profile.facts),
+            "stats": self.profile.stats.as_dict(),
+            "verdict": dataclasses.asdict(verdict(self.profile)),
+            **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.as_dict()}),
+        }
+
+
+def check_outputs(outputs: Mapping[str, Path | None]) -> None:
+    """Before anything is drawn: a file that cannot be written later is an error now.
+
+    Raises:
+        FileNotFoundError: its folder is not there.
+    """
+    for path in outputs.values():
+        if path is not None and not path.absolute().parent.is_dir():
+            raise FileNotFoundError(f"{path}: there is no folder {path.absolute().parent}")
+
+
+def write_outputs(
+    console: Console, told: Told, outputs: Mapping[str, Path | None], *, of: str = ""
+) -> None:
+    """Writes the files and names them; `of` says which of several loops they are of."""
+    for kind, path in outputs.items():
+        if path is not None:
+            _WRITERS[kind](told, path)
+            print_path(console, f"{kind:<8}", path, of)
+
+
+def print_told(console: Console, told: Told) -> None:
+    """Figures, verdict and diagnosis."""
+    print_profile(console, told.title, told.profile, verdict(told.profile))
+    if told.diagnosis is not None:
+        print_path(console, "\n", told.diagnosis)
+
+
+def print_json(told: Sequence[Told], **more: Any) -> None:
+    """One object on stdout: the loops, and what else there is to say."""
+    report = {**more, "loops": [one.as_dict() for one in told]}
+    print(jsonlib.dumps(report, indent=2, default=str))
+
+
+def tell(told: Told, *, outputs: Mapping[str, Path | None], json: bool) -> None:
+    """The end of a profile of one loader."""
+    console = make_console(stderr=json)  # stdout is the JSON's alone
+    if json:
+        print_json([told])
+    else:
+        print_told(console, told)
+        if any(outputs.values()):
+            console.print()
+    write_outputs(console, told, outputs)
+
+
+def _write_trace(told: Told, path: Path) -> None:
+    from brimful.profiling.trace import write_trace
+
+    write_trace(told.profile, path)
+
+
+def _write_jsonl(told: Told, path: Path) -> None:
+    from brimful.profiling.jsonl import write_jsonl
+
+    write_jsonl(told.profile, path)
+
+
+_WRITERS = {"trace": _write_trace, "jsonl": _write_jsonl}
