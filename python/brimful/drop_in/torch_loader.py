@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torch.utils import data
 
@@ -16,6 +16,11 @@ from brimful.drop_in.torch_samplers import has_epoch, samplers_of
 from brimful.drop_in.torch_state import Resumption, TorchPlace, make_state, read_state
 from brimful.drop_in.torch_stats import Clock, TorchStats
 from brimful.loader import DataLoader
+
+if TYPE_CHECKING:
+    from brimful.profiling.diagnosis import Diagnosis
+    from brimful.profiling.figures import Profile
+    from brimful.profiling.ranks import RankReport
 
 
 class TorchLoader(data.DataLoader[Any]):
@@ -103,6 +108,20 @@ class TorchLoader(data.DataLoader[Any]):
             return stats
         since, self._lap = stats.since(self._lap), stats
         return since
+
+    def diagnose(
+        self,
+        *,
+        documents: int = 10_000,
+        profile: Profile | None = None,
+        ranks: RankReport | None = None,
+    ) -> Diagnosis:
+        """Questions about data, order, speed and state, with answers: see
+        `brimful.profiling.diagnose.diagnose`. Takes no batch of this loader.
+        """
+        from brimful.profiling.diagnose import diagnose  # which needs this module
+
+        return diagnose(self, documents=documents, profile=profile, ranks=ranks)
 
     def explain(self) -> Explanation:
         """That torch serves the dataset and why; torch's arguments keep their meaning."""

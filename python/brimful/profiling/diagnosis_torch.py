@@ -1,0 +1,315 @@
+"""The diagnosis of torch's DataLoader and those made of it, brimful's torch path among them.
+
+It draws no batch of the loader, and leaves all random generators as they are.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import time
+import warnings
+from collections import Counter
+from collections.abc import Mapping
+from itertools import islice
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from torch.utils import data
+
+from brimful import _core
+from brimful._core import BrimfulError
+from brimful.drop_in.torch_random import RandomSnapshot
+from brimful.drop_in.torch_samplers import generators_of, is_stateful, samplers_of
+from brimful.profiling.diagnosis import Answers, Diagnosis, joined
+from brimful.profiling.diagnosis_batches import rank_share
+from brimful.profiling.diagnosis_files import disk, profiled_stall
+from brimful.profiling.diagnosis_system import system
+from brimful.profiling.diagnosis_tokens import profiled_tokens
+from brimful.profiling.figures import Profile
+from brimful.wording import counted, duration
+
+if TYPE_CHECKING:
+    from brimful.drop_in.torch_loader import TorchLoader
+    from brimful.profiling.ranks import RankReport
+
+_PACK = "Pack documents: brimful.DataLoader(dataset, seq_len=...) fills batches with their tokens."
+_MOST_SECONDS = 1.0  # of reading items
+_FEW = 0.005
+_BATCHES = 4  # compared, two before and two behind the state
+
+
+def diagnose_torch(
+    loader: data.DataLoader[Any],
+    *,
+    documents: int,
+    profile: Profile | None,
+    ranks: RankReport | None,
+) -> Diagnosis:
+    """As `diagnose` says."""
+    is_map = not isinstance(loader.dataset, data.IterableDataset)
+    samplers = samplers_of(loader) if is_map else {}
+    return joined(
+        (
+            profiled_tokens(profile, _PACK),
+            _data(loader, documents, is_map),
+            _order(loader, samplers, is_map),
+            _batches(loader, samplers, is_map),
+            _path(loader, profile),
+            _checkpoint(loader, is_map),
+            system(ranks, loader.num_workers, "workers"),
+        )
+    )
+
+
+def _data(loader: data.DataLoader[Any], most: int, is_map: bool) -> Answers:
+    answers = Answers("data")
+    question = "Are documents there twice?"
+    if not is_map:
+        answers.missing(question, "an iterable dataset can be read once only, by its loader")
+    else:
+        dataset = cast(Any, loader.dataset)
+        numbers = _spread(len(dataset), most)
+        snapshot = RandomSnapshot.take({}, everything=True)
+        began, prints = time.perf_counter(), []
+        with snapshot.replayed({}):  # items may be made at random
+            for number in numbers:
+                prints.append(_print_of(dataset[number]))
+                if time.perf_counter() - began > _MOST_SECONDS:
+                    break
+        known = Counter(print_ for print_ in prints if print_ is not None)
+        if not known:
+            answers.missing(question, "no item holds input_ids or is an array of numbers")
+        else:
+            read, again = known.total(), known.total() - len(known)
+            of = "all" if read == len(dataset) else "a sample of"
+            answers.add(
+                question,
+                again <= _FEW * read,
+                f"{counted(again, 'copy', 'copies')} in {of} {counted(read, 'item')}",
+                f"Copies are learned by heart; the most frequent item is there "
+                f"{max(known.values()):,} times. Deduplicate the dataset.",
+            )
+    answers.missing("Do sources get their weights?", "the loader knows no sources")
+    return answers
+
+
+def _spread(items: int, most: int) -> range:
+    """Numbers of items, evenly spread."""
+    return range(0, items, max(1, -(-items // most)))
+
+
+def _print_of(item: Any) -> int | None:
+    """A checksum of an item's tokens."""
+    if isinstance(item, Mapping):
+        item = item.get("input_ids")
+    elif isinstance(item, tuple) and item:
+        item = item[0]
+    try:
+        tokens = np.asarray(item)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+    if tokens.dtype.kind not in "iuf" or not tokens.size:
+        return None
+    return hash((tokens.shape, _core.xxh3(np.ascontiguousarray(tokens).data)))
+
+
+def _order(loader: data.DataLoader[Any], samplers: Mapping[str, Any], is_map: bool) -> Answers:
+    answers = Answers("sampler")
+    question = "Does an epoch draw every document once?"
+    if not is_map:
+        answers.missing(question, "an iterable dataset draws them itself")
+        return answers
+    items = len(cast(Any, loader.dataset))
+    inner = samplers.get("inner_sampler", samplers.get("sampler"))
+    if isinstance(inner, data.DistributedSampler):
+        _dealt(answers, question, inner, items)
+    elif getattr(inner, "replacement", False) is True:
+        answers.add(
+            question,
+            False,
+            f"{counted(len(inner), 'draw')} of {counted(items, 'item')} with replacement",
+            "About a third of the items is not drawn at all: leave replacement=True out.",
+        )
+    elif type(inner) in (data.SequentialSampler, data.RandomSampler):
+        answers.add(question, len(inner) == items, f"{len(inner):,} of {counted(items, 'item')}")
+    else:
+        answers.missing(question, f"the order is that of a {type(inner).__name__}")
+    return answers
+
+
+def _dealt(answers: Answers, question: str, sampler: Any, items: int) -> None:
+    """A DistributedSampler makes shares even: by repeating items, or by leaving some out."""
+    more = sampler.total_size - items
+    what = "repeated" if more > 0 else "left out"
+    answers.add(
+        question,
+        abs(more) <= _FEW * items,
+        f"{counted(abs(more), 'item')} {what} for even shares of {sampler.num_replicas} ranks",
+        "Metrics over them count these items twice: brimful.DataLoader deals without repeating.",
+    )
+    answers.add(
+        "Does every epoch have an order of its own?",
+        not sampler.shuffle or sampler.epoch > 0,
+        f"its epoch is {sampler.epoch}",
+        "Call sampler.set_epoch(epoch) before each epoch, or all of them come in the same order.",
+    )
+
+
+def _batches(loader: data.DataLoader[Any], samplers: Mapping[str, Any], is_map: bool) -> Answers:
+    answers = Answers("batch structure")
+    answers.missing(
+        "Do batches of a step hold as many labels?", "the loader does not know what a step adds up"
+    )
+    dealt = [getattr(sampler, "num_replicas", 1) for sampler in samplers.values()]
+    if is_map:
+        rank_share(answers, max(dealt, default=1))
+    else:
+        answers.missing(
+            "Does every rank get a share of its own?", "an iterable dataset deals itself"
+        )
+    question = "Are all batches of the same size?"
+    if loader.batch_size is None or not is_map:
+        answers.missing(question, "batches are made by others")
+        return answers
+    drawn = len(samplers.get("inner_sampler", samplers["batch_sampler"]))
+    rest = 0 if loader.drop_last else drawn % loader.batch_size
+    answers.add(
+        question,
+        not rest,
+        f"{loader.batch_size:,} items, the last one {rest or loader.batch_size:,}",
+        "A mean over the last batch weighs its items more: drop_last=True, or sum losses.",
+    )
+    return answers
+
+
+def _path(loader: data.DataLoader[Any], profile: Profile | None) -> Answers:
+    answers = Answers("data path")
+    clock = getattr(loader, "_clock", None)
+    if profile is None and clock is not None and clock.batches:
+        stats = clock.read()
+        each = stats.stall_seconds / stats.batches
+        answers.missing(
+            "Is data waited for?",
+            f"{duration(each)} a batch, beside steps that nobody timed",
+            "brimful.profile(loader) sets it beside the steps.",
+        )
+    else:
+        profiled_stall(answers, profile)
+    disk(answers, _files(loader.dataset), shuffle=False)
+    return answers
+
+
+def _files(dataset: Any) -> list[str]:
+    """The Arrow files of a dataset of Hugging Face."""
+    entries = getattr(dataset, "cache_files", None)
+    if not isinstance(entries, list):
+        return []
+    return [
+        entry["filename"] for entry in entries if isinstance(entry, dict) and "filename" in entry
+    ]
+
+
+def _checkpoint(loader: data.DataLoader[Any], is_map: bool) -> Answers:
+    from brimful.drop_in.torch_loader import TorchLoader
+
+    answers = Answers("checkpoint")
+    question = "Would a resumed run be equal?"
+    if not is_stateful(loader):
+        answers.add(
+            question,
+            False,
+            "the loader has no state: a resumed run begins its epoch again",
+            "brimful.DataLoader takes the same arguments and saves its place.",
+        )
+    elif not isinstance(loader, TorchLoader):
+        answers.missing(question, f"the state is that of a {type(loader).__name__}")
+    elif is_map:
+        _compare(answers, question, loader)
+    else:
+        own = is_stateful(loader.dataset)
+        answers.add(
+            question,
+            own and loader.num_workers == 0,
+            "the dataset goes on by a state of its own" if own else "the dataset has no state",
+            "Delivered batches are then read again and thrown away: give it state_dict() and "
+            "load_state_dict(), and num_workers=0.",
+        )
+    return answers
+
+
+class _Numbers(data.Dataset[int]):
+    """Stands for a dataset: its items are their own numbers."""
+
+    def __init__(self, items: int) -> None:
+        self._items = items
+
+    def __len__(self) -> int:
+        return self._items
+
+    def __getitem__(self, number: int) -> int:
+        return number
+
+
+def _compare(answers: Answers, question: str, loader: TorchLoader) -> None:
+    """Which items copies would fetch that go on from a state, without fetching them."""
+    try:
+        text = json.dumps(loader.state_dict())
+        copies = [_copy(loader) for _ in range(3)]
+    except (TypeError, RuntimeError) as error:
+        answers.missing(question, f"the sampler cannot be copied, or its state not saved: {error}")
+        return
+    first, again, resumed = copies
+    before = RandomSnapshot.take({}, everything=True)
+    try:
+        with before.replayed({}), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            first.load_state_dict(json.loads(text))
+            batches = iter(first)
+            early = _drawn(batches)
+            middle = json.dumps(first.state_dict())
+            late = _drawn(batches)
+            again.load_state_dict(json.loads(text))
+            batches = iter(again)
+            whole = _drawn(batches) + _drawn(batches)
+            resumed.load_state_dict(json.loads(middle))
+            behind = _drawn(iter(resumed)) if late else []
+    except BrimfulError as error:
+        answers.add(question, False, f"the state is refused: {error}", "Make the loader as it was.")
+        return
+    answers.add(
+        question,
+        whole == early + late and behind == late,
+        f"{counted(len(whole), 'batch', 'batches')} from here and "
+        f"{counted(len(late), 'batch', 'batches')} from a state among them draw the same items; "
+        f"the state takes {counted(len(text), 'byte')}",
+        "The sampler draws from something that no state holds: give it state_dict() and "
+        "load_state_dict(), or a generator=.",
+    )
+
+
+def _drawn(batches: Any) -> list[Any]:
+    return list(islice(batches, _BATCHES // 2))
+
+
+def _copy(loader: TorchLoader) -> TorchLoader:
+    """A loader without workers that draws as this one does, from samplers of its own."""
+    from brimful.drop_in.torch_loader import TorchLoader
+
+    stand_in = _Numbers(len(cast(Any, loader.dataset)))
+    # What samplers refer to: the dataset, and generators, which they may have in common.
+    own: dict[int, Any] = {id(loader.dataset): stand_in}
+    for generator in generators_of(loader, samplers_of(loader)).values():
+        own[id(generator)] = generator.clone_state()
+    arguments: dict[str, Any] = {"generator": copy.deepcopy(loader.generator, own)}
+    if type(loader.batch_sampler) is data.BatchSampler or loader.batch_sampler is None:
+        arguments |= {
+            "batch_size": loader.batch_size,
+            "sampler": copy.deepcopy(loader.sampler, own),
+            "drop_last": loader.drop_last,
+        }
+    else:
+        arguments["batch_sampler"] = copy.deepcopy(loader.batch_sampler, own)
+    if loader.batch_size is not None or loader.batch_sampler is not None:
+        arguments["collate_fn"] = list
+    return TorchLoader(stand_in, **arguments)
