@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import warnings
 from pathlib import Path
 from typing import Any
@@ -31,7 +32,9 @@ class Model(torch.nn.Module):
 
 
 def blocks(text: str) -> list[str]:
-    return re.findall(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+    """The code of each example, also of those that stand indented in a list or a tab."""
+    found = re.findall(r"^( *)```python\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(code) for _, code in found]
 
 
 def run_blocks(page: Path) -> None:
