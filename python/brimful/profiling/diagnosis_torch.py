@@ -68,30 +68,35 @@ def _data(loader: data.DataLoader[Any], most: int, is_map: bool) -> Answers:
     if not is_map:
         answers.missing(question, "an iterable dataset can be read once only, by its loader")
     else:
-        dataset = cast(Any, loader.dataset)
-        numbers = _spread(len(dataset), most)
-        snapshot = RandomSnapshot.take({}, everything=True)
-        began, prints = time.perf_counter(), []
-        with snapshot.replayed({}):  # items may be made at random
-            for number in numbers:
-                prints.append(_print_of(dataset[number]))
-                if time.perf_counter() - began > _MOST_SECONDS:
-                    break
-        known = Counter(print_ for print_ in prints if print_ is not None)
-        if not known:
-            answers.missing(question, "no item holds input_ids or is an array of numbers")
-        else:
-            read, again = known.total(), known.total() - len(known)
-            of = "all" if read == len(dataset) else "a sample of"
-            answers.add(
-                question,
-                again <= _FEW * read,
-                f"{counted(again, 'copy', 'copies')} in {of} {counted(read, 'item')}",
-                f"Copies are learned by heart; the most frequent item is there "
-                f"{max(known.values()):,} times. Deduplicate the dataset.",
-            )
+        try:
+            _copies(answers, question, cast(Any, loader.dataset), most)
+        except Exception as error:  # of code that is not ours
+            answers.missing(question, f"an item cannot be read: {error!r}")
     answers.missing("Do sources get their weights?", "the loader knows no sources")
     return answers
+
+
+def _copies(answers: Answers, question: str, dataset: Any, most: int) -> None:
+    prints = []
+    with RandomSnapshot.take({}, everything=True).replayed({}):  # items may be made at random
+        began = time.perf_counter()
+        for number in _spread(len(dataset), most):
+            prints.append(_print_of(dataset[number]))
+            if time.perf_counter() - began > _MOST_SECONDS:
+                break
+    known = Counter(print_ for print_ in prints if print_ is not None)
+    if not known:
+        answers.missing(question, "no item holds input_ids or is an array of numbers")
+        return
+    read, again = known.total(), known.total() - len(known)
+    of = "all" if read == len(dataset) else "a sample of"
+    answers.add(
+        question,
+        again <= _FEW * read,
+        f"{counted(again, 'copy', 'copies')} in {of} {counted(read, 'item')}",
+        f"Copies are learned by heart; the most frequent item is there "
+        f"{max(known.values()):,} times. Deduplicate the dataset.",
+    )
 
 
 def _spread(items: int, most: int) -> range:
@@ -120,9 +125,10 @@ def _order(loader: data.DataLoader[Any], samplers: Mapping[str, Any], is_map: bo
     if not is_map:
         answers.missing(question, "an iterable dataset draws them itself")
         return answers
-    items = len(cast(Any, loader.dataset))
-    inner = samplers.get("inner_sampler", samplers.get("sampler"))
-    if isinstance(inner, data.DistributedSampler):
+    items, inner = _length(loader.dataset), _inner(samplers)
+    if items is None:
+        answers.missing(question, "the dataset does not say how many items it has")
+    elif isinstance(inner, data.DistributedSampler):
         _dealt(answers, question, inner, items)
     elif getattr(inner, "replacement", False) is True:
         answers.add(
@@ -136,6 +142,20 @@ def _order(loader: data.DataLoader[Any], samplers: Mapping[str, Any], is_map: bo
     else:
         answers.missing(question, f"the order is that of a {type(inner).__name__}")
     return answers
+
+
+def _length(sized: Any) -> int | None:
+    """Of a dataset or sampler; None where it does not tell."""
+    try:
+        return len(sized)
+    except (TypeError, NotImplementedError):
+        return None
+
+
+def _inner(samplers: Mapping[str, Any]) -> Any:
+    """The one that draws items, or at least batches of them."""
+    names = ("inner_sampler", "sampler", "batch_sampler")
+    return next((samplers[name] for name in names if name in samplers), None)
 
 
 def _dealt(answers: Answers, question: str, sampler: Any, items: int) -> None:
@@ -169,10 +189,10 @@ def _batches(loader: data.DataLoader[Any], samplers: Mapping[str, Any], is_map: 
             "Does every rank get a share of its own?", "an iterable dataset deals itself"
         )
     question = "Are all batches of the same size?"
-    if loader.batch_size is None or not is_map:
+    drawn = _length(_inner(samplers))
+    if loader.batch_size is None or drawn is None:
         answers.missing(question, "batches are made by others")
         return answers
-    drawn = len(samplers.get("inner_sampler", samplers["batch_sampler"]))
     rest = 0 if loader.drop_last else drawn % loader.batch_size
     answers.add(
         question,
@@ -224,6 +244,8 @@ def _checkpoint(loader: data.DataLoader[Any], is_map: bool) -> Answers:
         )
     elif not isinstance(loader, TorchLoader):
         answers.missing(question, f"the state is that of a {type(loader).__name__}")
+    elif is_map and _length(loader.dataset) is None:
+        answers.missing(question, "the dataset does not say how many items it has")
     elif is_map:
         _compare(answers, question, loader)
     else:
@@ -255,11 +277,10 @@ def _compare(answers: Answers, question: str, loader: TorchLoader) -> None:
     """Which items copies would fetch that go on from a state, without fetching them."""
     try:
         text = json.dumps(loader.state_dict())
-        copies = [_copy(loader) for _ in range(3)]
+        first = _copy(loader)
     except (TypeError, RuntimeError) as error:
         answers.missing(question, f"the sampler cannot be copied, or its state not saved: {error}")
         return
-    first, again, resumed = copies
     before = RandomSnapshot.take({}, everything=True)
     try:
         with before.replayed({}), warnings.catch_warnings():
@@ -269,6 +290,8 @@ def _compare(answers: Answers, question: str, loader: TorchLoader) -> None:
             early = _drawn(batches)
             middle = json.dumps(first.state_dict())
             late = _drawn(batches)
+            # Their samplers have drawn before: what no state holds has moved on in them.
+            again, resumed = _copy(first), _copy(first)
             again.load_state_dict(json.loads(text))
             batches = iter(again)
             whole = _drawn(batches) + _drawn(batches)

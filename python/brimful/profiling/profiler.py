@@ -12,9 +12,11 @@ from brimful._core import PlanError
 from brimful.process_memory import process_memory
 from brimful.profiling.counting import figures_of
 from brimful.profiling.facts import facts_of
-from brimful.profiling.figures import Profile, ProfileStats
+from brimful.profiling.figures import Profile, ProfileStats, Verdict
 from brimful.profiling.makers import clock_of
+from brimful.profiling.ranks import RankReport, gather
 from brimful.profiling.rows import Rows
+from brimful.profiling.verdict import verdict
 
 _SETTLED_EVERY = 256  # batches; a native loader keeps the records of 10,000
 
@@ -129,6 +131,17 @@ class Profiler:
     def profile(self) -> Profile:
         """Everything so far, with each of the last 10,000 batches."""
         return Profile(facts=self.facts, stats=self.stats(), batches=self._rows.batches())
+
+    def verdict(self) -> Verdict:
+        """Seconds lost by cause so far, most first, and the step that would be left without."""
+        return verdict(self.profile())
+
+    def gather(self, group: Any = None) -> RankReport:
+        """The figures of all ranks of a process group; all of them call it. None: of all there are.
+
+        Without a process group it is this process's alone.
+        """
+        return gather(self.profile(), group)
 
     def _settle(self) -> None:
         with self._settling:
