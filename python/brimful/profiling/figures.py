@@ -57,7 +57,8 @@ class ProfiledBatch:
         step: time from the return of `next()` to the next call of it or the pass's end: what the
             consumer did with the batch. None of the last batch before the profile was read.
         load: time that making it took, wherever it was made; hidden or not.
-        blocked: the part of `load` in which the maker was not running: storage, locks, sleep.
+        blocked: the part of `load` in which the maker was not running: storage, locks, sleep. Of a
+            loader that does not tell its load, the part of `wait` in which the consumer was not.
         collate: the part of `load` spent in the collate function.
         queue_depth: batches ready when `next()` was called.
         starvation: device seconds.
@@ -79,13 +80,16 @@ class ProfiledBatch:
 
 @dataclass(frozen=True, kw_only=True)
 class ProfileStats:
-    """Sums over the batches of a profile. Sums of what was not measured for any batch are None.
+    """Sums over the batches of a profile; None where nothing was measured. What batches hold is
+    summed only where every batch tells it.
 
     Attributes:
         batches: all of them; first_batches: of these, the first ones of passes.
         wall_seconds: from the first `iter()` to the end of the last step.
         first_batch_seconds: from `iter()` to the first batch, over all passes.
         stall_seconds: in `next()`, first batches left out.
+        end_seconds: in `next()` that gave no batch: at a pass's end, where torch waits for worker
+            processes to end, and before errors.
         step_seconds: what the consumer did with batches.
         load_seconds, blocked_seconds, collate_seconds: as in `ProfiledBatch`, summed over all
             threads or processes that make batches; first batches left out.
@@ -106,6 +110,7 @@ class ProfileStats:
     wall_seconds: float = 0.0
     first_batch_seconds: float = 0.0
     stall_seconds: float = 0.0
+    end_seconds: float = 0.0
     step_seconds: float = 0.0
     load_seconds: float | None = None
     blocked_seconds: float | None = None

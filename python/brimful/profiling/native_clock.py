@@ -37,13 +37,13 @@ class NativeClock(WaitClock):
         if records:
             self._read = records[-1].number + 1
         for number, place in reversed(pending):
-            # Another iterator may have drawn batches of the same loader.
-            while records:
-                record = records.pop()
+            # Another iterator may have drawn batches of the same loader meanwhile.
+            for newest in reversed(range(len(records))):
+                record = records[newest]
                 if place in (None, (record.epoch, record.step, record.micro_batch)):
                     load = record.plan_seconds + record.read_seconds + record.fill_seconds
-                    making = Making(load=load, queue_depth=record.queue_depth)
-                    settled.append((number, making))
+                    settled.append((number, Making(load=load, queue_depth=record.queue_depth)))
+                    del records[newest:]
                     break
         settled.reverse()
         return settled

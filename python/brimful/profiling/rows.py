@@ -107,7 +107,7 @@ class Rows:
     def take_nothing(self, entered: float) -> None:
         """The wait has ended without a batch: the pass is over, or broken."""
         now = time.perf_counter()
-        self.sums.stall_seconds += now - entered
+        self.sums.end_seconds += now - entered
         self._until = now
 
     def add_figures(self, figures: BatchFigures) -> None:

@@ -19,6 +19,7 @@ class Sums:
         self.first_batches = 0
         self.first_batch_seconds = 0.0
         self.stall_seconds = 0.0
+        self.end_seconds = 0.0
         self.step_seconds = 0.0
         self._num_bytes = 0
         self._counted = dict.fromkeys(_COUNTED, 0)
@@ -69,6 +70,7 @@ class Sums:
             "first_batches": self.first_batches,
             "first_batch_seconds": self.first_batch_seconds,
             "stall_seconds": self.stall_seconds,
+            "end_seconds": self.end_seconds,
             "step_seconds": self.step_seconds,
             **{f"{name}_seconds": seconds for name, seconds in made.items()},
             "loaded_batches": self._makings["load"],

@@ -24,6 +24,10 @@ class Usage:
         """What came after `earlier`."""
         return Usage(self.read_bytes - earlier.read_bytes, self.major_faults - earlier.major_faults)
 
+    def plus(self, other: Usage) -> Usage:
+        """Of two together."""
+        return Usage(self.read_bytes + other.read_bytes, self.major_faults + other.major_faults)
+
 
 def usage() -> Usage:
     """Of this process, now."""

@@ -1,0 +1,206 @@
+"""Profiles of torch's DataLoader: load is timed where it happens, and nothing else changes."""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils.data import DataLoader, Dataset, IterableDataset, get_worker_info
+from torchdata.stateful_dataloader import StatefulDataLoader
+
+import brimful as bf
+from brimful.profiling.figures import Profile
+
+pytestmark = pytest.mark.filterwarnings("ignore:'set_vital':UserWarning")
+
+COST = 0.012  # of an item; the collate function's is a third of it
+
+
+class Timed(Dataset[Any]):
+    """Items that say how long they took, asleep and at work, by the worker's own clock."""
+
+    def __init__(self, count: int = 12) -> None:
+        self._count = count
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, number: int) -> Any:
+        began = time.perf_counter()
+        time.sleep(COST)
+        asleep = time.perf_counter() - began
+        began = time.thread_time()
+        while time.thread_time() - began < COST / 2:
+            pass
+        return number, asleep, time.thread_time() - began
+
+
+class TimedIterable(IterableDataset[Any]):
+    """The same, dealt to workers."""
+
+    def __iter__(self) -> Iterator[Any]:
+        info = get_worker_info()
+        first, every = (0, 1) if info is None else (info.id, info.num_workers)
+        return (Timed()[number] for number in range(first, 12, every))
+
+
+def collate(items: list[Any]) -> list[Any]:
+    began = time.perf_counter()
+    time.sleep(COST / 3)
+    return [items, time.perf_counter() - began]
+
+
+def make(kind: str, dataset: Any, workers: int, **more: Any) -> Any:
+    made = {"torch": DataLoader, "torchdata": StatefulDataLoader, "brimful": bf.DataLoader}[kind]
+    return made(dataset, batch_size=2, num_workers=workers, collate_fn=collate, **more)
+
+
+def check_loads(profile: Profile, batches: list[Any]) -> None:
+    """Each batch's figures against what its items say of themselves."""
+    assert len(profile.batches) == len(batches)
+    for figures, (items, collated) in zip(profile.batches, batches, strict=True):
+        asleep = sum(item[1] for item in items)
+        at_work = sum(item[2] for item in items)
+        assert figures.load is not None
+        assert figures.blocked is not None
+        assert figures.collate is not None
+        assert collated <= figures.collate <= collated + 0.005
+        assert asleep + at_work + collated <= figures.load
+        # Whatever else the machine does in between, it is not this thread that runs.
+        assert figures.load - figures.blocked == pytest.approx(at_work, abs=0.005)
+
+
+@pytest.mark.parametrize("kind", ["torch", "torchdata", "brimful"])
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("dataset", [Timed, TimedIterable])
+def test_the_load_of_each_batch_is_that_of_its_items(
+    kind: str, workers: int, dataset: type[Any]
+) -> None:
+    loader = make(kind, dataset(), workers)
+    with bf.profile(loader) as p:
+        batches = list(p)
+    check_loads(p.profile(), batches)
+    assert p.stats().loaded_batches == len(batches) - 1
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_workers_that_do_not_fork_keep_time_too(method: str) -> None:
+    loader = make("torch", Timed(6), 1, multiprocessing_context=method)
+    with bf.profile(loader) as p:
+        batches = list(p)
+    check_loads(p.profile(), batches)
+
+
+@pytest.mark.parametrize("kind", ["torch", "torchdata", "brimful"])
+def test_workers_that_persist_are_timed_in_every_pass_and_profile(kind: str) -> None:
+    loader = make(kind, Timed(8), 2, persistent_workers=True)
+    for _ in range(2):
+        with bf.profile(loader) as p:
+            batches = list(p)
+            for _ in zip(range(2), p, strict=False):  # and leave while others are on their way
+                pass
+            batches += list(p)
+        profile = p.profile()
+        rows = profile.batches[:4] + profile.batches[-4:]
+        check_loads(dataclasses.replace(profile, batches=rows), batches)
+        list(loader)  # outside of a profile
+
+
+# Nothing else changes
+
+
+class Drawn(Dataset[Any]):
+    """Items that draw from every global generator."""
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, number: int) -> Any:
+        return number, random.random(), float(np.random.rand()), float(torch.rand(()))
+
+
+class DrawnIterable(IterableDataset[Any]):
+    def __iter__(self) -> Iterator[Any]:
+        return (Drawn()[number] for number in range(10))
+
+
+def seed_worker(worker: int) -> None:
+    random.seed(1000 + worker + get_worker_info().seed)  # type: ignore[union-attr]
+
+
+def seeded() -> None:
+    random.seed(1)
+    np.random.seed(2)
+    torch.manual_seed(3)
+
+
+def drawn_now() -> tuple[Any, ...]:
+    return random.random(), float(np.random.rand()), float(torch.rand(()))
+
+
+@pytest.mark.parametrize("kind", ["torch", "torchdata", "brimful"])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"num_workers": 2, "worker_init_fn": seed_worker},
+        {"num_workers": 2, "persistent_workers": True},
+    ],
+)
+@pytest.mark.parametrize("dataset", [Drawn, DrawnIterable])
+def test_batches_and_random_streams_are_the_same_with_and_without_a_profile(
+    kind: str, settings: dict[str, Any], dataset: type[Any]
+) -> None:
+    made = {"torch": DataLoader, "torchdata": StatefulDataLoader, "brimful": bf.DataLoader}[kind]
+    shuffle = {"shuffle": True} if dataset is Drawn else {}
+
+    def loader() -> Any:
+        return made(dataset(), batch_size=3, collate_fn=list, **shuffle, **settings)
+
+    seeded()
+    plain = loader()
+    expected = [list(plain) for _ in range(2)]
+    after = drawn_now()
+    seeded()
+    with bf.profile(loader()) as p:
+        found = [list(p) for _ in range(2)]
+    assert found == expected
+    assert drawn_now() == after
+    seeded()
+    watched = loader()
+    with bf.profile(watched) as p:
+        first = list(p)
+    assert [first, list(watched)] == expected
+
+
+def test_a_loader_is_put_back() -> None:
+    loader = DataLoader(Drawn(), num_workers=2, persistent_workers=True, worker_init_fn=seed_worker)
+    before = dict(vars(loader))
+    with pytest.raises(KeyError), bf.profile(loader) as p:
+        raise KeyError(next(iter(p)))
+    after = dict(vars(loader))
+    iterator = after.pop("_iterator")
+    assert after == {name: value for name, value in before.items() if name != "_iterator"}
+    assert "_process_data" not in vars(iterator)
+    assert iterator._worker_init_fn is not seed_worker  # it was seen
+
+
+def test_workers_end_with_the_last_reference_to_an_iterator() -> None:
+    loader = DataLoader(Drawn(), num_workers=2)
+    with bf.profile(loader) as p:
+        for _ in p:
+            break
+        iterator = iter(p)
+        next(iterator)
+        assert iterator._iterator is not None
+        workers = iterator._iterator._workers  # type: ignore[attr-defined]
+        del iterator
+        for worker in workers:
+            worker.join(10)
+            assert not worker.is_alive()
