@@ -12,7 +12,7 @@ _WORTH_NAMING = 0.005
 _WORTH_A_HEADLINE = 0.02
 # What is lost once a pass, and the consumer's own time, are not what a headline is about.
 _RECURRING = ("storage", "fill", "threads", "depth", "copy", "padding")
-_IN_WORDS = {
+IN_WORDS = {
     "storage": "reading from storage",
     "fill": "making batches",
     "threads": "too few threads",
@@ -106,7 +106,7 @@ def _headline(profile: Profile, findings: tuple[Finding, ...]) -> str:
     if top.cause == "padding":
         used = percent(stats.utilization)
         return f"{waited}; most is lost to padding: {used} of the slots hold tokens."
-    return f"{waited}; most is lost to {_IN_WORDS[top.cause]}: {share}."
+    return f"{waited}; most is lost to {IN_WORDS[top.cause]}: {share}."
 
 
 def describe(verdict: Verdict, profile: Profile) -> str:
@@ -121,7 +121,7 @@ def describe(verdict: Verdict, profile: Profile) -> str:
         lost = f"{duration(finding.seconds)} lost, {share}" if finding.seconds else "nothing lost"
         lines += [
             "",
-            f"{number}. {_IN_WORDS[finding.cause].capitalize()}: {lost}",
+            f"{number}. {IN_WORDS[finding.cause].capitalize()}: {lost}",
             f"   {finding.figure}",
             f"   {finding.advice}",
         ]

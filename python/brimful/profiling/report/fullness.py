@@ -34,7 +34,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     "first_fit_decreasing",
     "best_fit_decreasing",
 )
-_HEIGHT, _TOP = 190.0, 8.0
+_HEIGHT, _TOP = 260.0, 8.0
 
 
 def lengths_of(profile: Profile) -> npt.NDArray[np.int64]:

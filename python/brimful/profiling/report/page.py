@@ -10,7 +10,13 @@ from typing import Any
 from brimful.profiling.figures import LoaderFacts, Profile, ProfileStats, Verdict
 from brimful.profiling.report.elements import Html, element, joined
 from brimful.profiling.report.fullness import by_strategy, histogram
-from brimful.profiling.report.seconds import findings, gains, useful_share, where_time_went
+from brimful.profiling.report.seconds import (
+    device_time,
+    findings,
+    gains,
+    useful_share,
+    where_time_went,
+)
 from brimful.profiling.report.sources import Exposure, exposure_by_source
 from brimful.profiling.report.steps import over_steps, waterfall
 from brimful.profiling.report.tables import diagnosis as diagnosis_table
@@ -64,8 +70,9 @@ def html(
     name = title or facts.name
     sections = [
         where_time_went(stats),
+        device_time(stats),
         findings(verdict.findings, stats.wall_seconds),
-        gains(verdict),
+        gains(verdict, starved=stats.starvation is not None),
         over_steps(profile.batches),
         waterfall(profile.batches),
         histogram(profile),

@@ -14,6 +14,7 @@ from brimful.profiling.report.elements import (
     section,
     strip,
 )
+from brimful.profiling.verdict import IN_WORDS
 from brimful.wording import duration, percent
 
 # The consumer's own time is no loss; what makes batches late is all of one colour.
@@ -61,6 +62,32 @@ def where_time_went(stats: ProfileStats) -> Html:
     )
 
 
+def device_time(stats: ProfileStats) -> Html:
+    """What the device did meanwhile; nothing without one."""
+    starved = stats.starvation
+    if starved is None or not starved.elapsed_seconds:
+        return Html("")
+    whole = max(starved.elapsed_seconds, starved.seconds)
+    parts = [
+        (whole - starved.seconds, "work", "at work, or not waiting for data"),
+        (starved.load_seconds, "starve", "the batch was not made yet"),
+        (starved.ring_seconds, "first", "its thread waited for a slot"),
+        (starved.copy_seconds, "collate", "it was on its way"),
+        (starved.handoff_seconds, "stall", "it was there, the host late"),
+    ]
+    told = [
+        (seconds, colour, f"{words}: {duration(seconds)}, {percent(seconds / whole)}")
+        for seconds, colour, words in parts
+        if seconds > 0
+    ]
+    return section(
+        "The device",
+        f"{duration(whole)} by its own clock, from each pass's first batch to its last.",
+        strip([(seconds / whole, colour, words) for seconds, colour, words in told], height=44),
+        legend((colour, words) for _, colour, words in told),
+    )
+
+
 def findings(found: Sequence[Finding], wall_seconds: float) -> Html:
     """What was lost to which cause, most first, with the figure behind it and what to change."""
     if not found:
@@ -71,12 +98,8 @@ def findings(found: Sequence[Finding], wall_seconds: float) -> Html:
             "li",
             element(
                 "div",
-                element("span", finding.cause, class_="cause"),
-                element(
-                    "span",
-                    f"{duration(finding.seconds)} · {percent(finding.seconds / scale)}",
-                    class_="value",
-                ),
+                element("span", IN_WORDS.get(finding.cause, finding.cause), class_="cause"),
+                element("span", _lost(finding.seconds, scale), class_="value"),
                 class_="top",
             ),
             strip(
@@ -95,14 +118,18 @@ def findings(found: Sequence[Finding], wall_seconds: float) -> Html:
     return section("What to change", lead, element("ol", *lines, class_="findings"))
 
 
-def gains(verdict: Verdict) -> Html:
-    """A step as it is, and as it would be with the same tokens."""
+def _lost(seconds: float, whole: float) -> str:
+    return f"{duration(seconds)} · {percent(seconds / whole)}" if seconds else "nothing lost"
+
+
+def gains(verdict: Verdict, *, starved: bool) -> Html:
+    """A step as it is, and as it would be with the same tokens; `starved`: on a device's clock."""
     now = verdict.step_seconds
     if not now:
         return Html("")
     rows = [
         ("as it is", now, "stall"),
-        ("without stall", verdict.without_stall, "work"),
+        (f"without {'starvation' if starved else 'stall'}", verdict.without_stall, "work"),
         ("without padding", verdict.without_padding, "work"),
         ("without both", verdict.without_both, "good"),
     ]

@@ -146,24 +146,32 @@ def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
     figures = [_step(f"fall-{i}", *item, span) for i, item in enumerate(chosen.items())]
     lead = (
         "From the making of a batch to the end of its use. The parts of making are drawn one after "
-        "the other; a batch that was ready ahead is drawn as if it had been finished just in time."
+        "the other, and a batch that was ready ahead as if it had been finished just before next()."
     )
     return section("One step", lead, *figures)
 
 
 def _span(batch: ProfiledBatch) -> float:
     """Seconds from left to right: making may have begun before next() was called."""
-    return max(batch.load or 0.0, batch.wait) + (batch.step or 0.0)
+    return _handed(batch) + (batch.step or 0.0)
+
+
+def _handed(batch: ProfiledBatch) -> float:
+    """When next() returned, counted from the left."""
+    load = batch.load or 0.0
+    return load + batch.wait if batch.queue_depth else max(load, batch.wait)
 
 
 def _step(name: str, title: str, batch: ProfiledBatch, span: float) -> Html:
-    handed = max(batch.load or 0.0, batch.wait)  # when next() returned
+    handed = _handed(batch)
     step = batch.step or 0.0
-    rows: list[tuple[str, float, list[tuple[float, str, str]]]] = []
+    rows: list[tuple[str, str, float, list[tuple[float, str, str]]]] = []
     if batch.load is not None:
-        rows.append(("load", handed - batch.load, _making(batch)))
-    rows.append(("stall", handed - batch.wait, [(batch.wait, "stall", "stall")]))
-    rows.append(("step", handed, [(step, "work", "step")]))
+        begin = 0.0 if batch.queue_depth else handed - batch.load
+        ahead = ", ready ahead" if batch.queue_depth else ""
+        rows.append(("load", ahead, begin, _making(batch)))
+    rows.append(("stall", "", handed - batch.wait, [(batch.wait, "stall", "stall")]))
+    rows.append(("step", "", handed, [(step, "work", "step")]))
     marks: list[Html] = []
     pitch, thick = 40.0, 18.0
     scale = [v for v in ticks(span, 6) if v <= span]
@@ -173,10 +181,10 @@ def _step(name: str, title: str, batch: ProfiledBatch, span: float) -> Html:
         anchor = "start" if not v else "end" if v > 0.93 * span else "middle"
         marks.append(text(v / span, bottom + 14, duration(v) if v else "0", anchor=anchor))
     told = []
-    for i, (label, begin, parts) in enumerate(rows):
+    for i, (label, ahead, begin, parts) in enumerate(rows):
         x, y = begin / span, i * pitch + 16
         whole = sum(seconds for seconds, _, _ in parts)
-        shown = f"{label} {duration(whole)}"
+        shown = f"{label} {duration(whole)}{ahead}"
         told.append(shown)
         if len(parts) > 1:
             shown += ": " + ", ".join(f"{words} {duration(s)}" for s, _, words in parts)
