@@ -65,7 +65,8 @@ class Page(HTMLParser):
 
     @property
     def words(self) -> str:
-        return "\n".join(data for _, data in self.texts)
+        words = "\n".join(data for _, data in self.texts)
+        return words.replace("\N{NO-BREAK SPACE}", " ")
 
     def all(self, tag: str) -> list[dict[str, str]]:
         return [attributes for name, attributes in self.elements if name == tag]

@@ -7,6 +7,7 @@ letters keep their size. Colours are classes; the style sheet has their values, 
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,12 @@ def joined(*parts: str) -> Html:
     return Html("".join(part if isinstance(part, Html) else html.escape(part) for part in parts))
 
 
+def unbroken(words: str) -> str:
+    """A sentence whose figures stay on one line with their units."""
+    return _BEFORE_UNIT.sub("\N{NO-BREAK SPACE}", words)
+
+
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|[um]?s|[kMGT]i?B?)(?!\w))")
 _VOID = frozenset({"meta", "link", "br"})
 
 
@@ -127,7 +134,7 @@ def bar_list(bars: Iterable[Bar]) -> Html:
             element("span", bar.label, class_="name"),
             strip(bar.parts),
             element("span", bar.value, class_="value"),
-            *([element("p", bar.note, class_="note")] if bar.note else []),
+            *([element("p", unbroken(bar.note), class_="note")] if bar.note else []),
             class_="strong" if bar.strong else None,
         )
         for bar in bars
@@ -178,7 +185,7 @@ def section(title: str, lead: str, *parts: str, wide: bool = True) -> Html:
     return element(
         "section",
         element("h2", title),
-        *([element("p", lead, class_="lead")] if lead else []),
+        *([element("p", unbroken(lead), class_="lead")] if lead else []),
         *parts,
         class_="wide" if wide else None,
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from brimful.profiling.figures import LoaderFacts, Profile, ProfileStats, Verdict
-from brimful.profiling.report.elements import Html, element, joined
+from brimful.profiling.report.elements import Html, element, joined, unbroken
 from brimful.profiling.report.fullness import by_strategy, histogram
 from brimful.profiling.report.seconds import (
     device_time,
@@ -89,7 +89,7 @@ def html(
         element(
             "header",
             _mast(name),
-            element("h1", verdict.headline),
+            element("h1", unbroken(verdict.headline)),
             _chips(facts, stats),
             _simulated(facts),
             vessels(profile.batches),
@@ -206,7 +206,7 @@ def _tiles(stats: ProfileStats) -> Html:
         (
             "Starvation",
             None if starved is None or starved.fraction is None else percent(starved.fraction),
-            "of the device's time" if starved else "no device, or none to ask",
+            "of the device's time" if starved else "no device to ask",
         ),
         (
             "Utilization",

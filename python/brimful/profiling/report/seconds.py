@@ -13,6 +13,7 @@ from brimful.profiling.report.elements import (
     legend,
     section,
     strip,
+    unbroken,
 )
 from brimful.profiling.verdict import IN_WORDS
 from brimful.wording import duration, percent
@@ -109,8 +110,8 @@ def findings(found: Sequence[Finding], wall_seconds: float) -> Html:
                 ],
                 height=10,
             ),
-            element("p", finding.figure, class_="figure"),
-            element("p", finding.advice, class_="advice"),
+            element("p", unbroken(finding.figure), class_="figure"),
+            element("p", unbroken(finding.advice), class_="advice"),
         )
         for finding in found
     ]

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 
 from brimful.profiling.figures import ProfiledBatch
 from brimful.profiling.report.axis import beside, left_axis, ticks
-from brimful.profiling.report.elements import Html, box, chart, element, line, section, text
+from brimful.profiling.report.elements import (
+    Html,
+    box,
+    chart,
+    element,
+    legend,
+    line,
+    section,
+    text,
+)
 from brimful.wording import count, duration, percent
 
 _HEIGHT = 92.0
@@ -143,12 +152,13 @@ def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
     span = max(_span(batch) for batch in chosen.values())
     if not span:
         return Html("")
-    figures = [_step(f"fall-{i}", *item, span) for i, item in enumerate(chosen.items())]
+    keys: dict[str, str] = {}
+    figures = [_step(f"fall-{i}", *item, span, keys) for i, item in enumerate(chosen.items())]
     lead = (
         "From the making of a batch to the end of its use. The parts of making are drawn one after "
         "the other, and a batch that was ready ahead as if it had been finished just before next()."
     )
-    return section("One step", lead, *figures)
+    return section("One step", lead, *figures, legend(keys.items()))
 
 
 def _span(batch: ProfiledBatch) -> float:
@@ -162,7 +172,8 @@ def _handed(batch: ProfiledBatch) -> float:
     return load + batch.wait if batch.queue_depth else max(load, batch.wait)
 
 
-def _step(name: str, title: str, batch: ProfiledBatch, span: float) -> Html:
+def _step(name: str, title: str, batch: ProfiledBatch, span: float, keys: dict[str, str]) -> Html:
+    """A chart of `span` seconds; what its colours stand for is added to `keys`."""
     handed = _handed(batch)
     step = batch.step or 0.0
     rows: list[tuple[str, str, float, list[tuple[float, str, str]]]] = []
@@ -185,19 +196,19 @@ def _step(name: str, title: str, batch: ProfiledBatch, span: float) -> Html:
         x, y = begin / span, i * pitch + 16
         whole = sum(seconds for seconds, _, _ in parts)
         shown = f"{label} {duration(whole)}{ahead}"
-        told.append(shown)
-        if len(parts) > 1:
-            shown += ": " + ", ".join(f"{words} {duration(s)}" for s, _, words in parts)
+        inside = ", ".join(f"{words} {duration(s)}" for s, _, words in parts)
+        told.append(f"{shown} ({inside})" if len(parts) > 1 else shown)
         at, anchor = (x, "start") if x < 0.55 else (1.0, "end")
         marks.append(text(at, y - 4, shown, anchor=anchor, colour="label dark"))
         for seconds, colour, words in parts:
+            keys[colour] = words
             tip = f"{words} {duration(seconds)}"
             marks.append(box(x, max(seconds / span, 0.002), y, thick, colour, tip))
             x += seconds / span
     heading = f"{title}: batch {count(batch.number)}"
     return element(
         "figure",
-        element("p", element("strong", heading), class_="track"),
+        element("p", element("strong", heading), f" {', '.join(told)}", class_="track"),
         chart(name, heading, ", ".join(told) + ".", bottom + 18, marks),
     )
 

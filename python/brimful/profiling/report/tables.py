@@ -122,7 +122,8 @@ def slowest(batches: Sequence[ProfiledBatch]) -> Html:
         for batch in waited
     ]
     head = ["batch", "stall", "step", "load", "blocked", "ready", "tokens"]
-    return section("Waited for longest", "", table(head, rows), wide=False)
+    longest = element("div", table(head, rows), class_="slowest")
+    return section("Waited for longest", "", longest, wide=False)
 
 
 def _brief(seconds: float | None) -> str:
