@@ -7,7 +7,6 @@ from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
 from importlib import resources
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import brimful as bf
+from brimful.profiling.diagnosis import Diagnosis, Line
 from brimful.profiling.figures import (
     BatchFigures,
     Finding,
@@ -25,13 +25,15 @@ from brimful.profiling.figures import (
     ProfileStats,
     Verdict,
 )
-from brimful.profiling.report import html, write_html
+from brimful.profiling.ranks import RankFigures, RankReport
+from brimful.profiling.report import Sources, html, sources_of, write_html
 from brimful.profiling.report.axis import ticks
 from brimful.profiling.report.elements import element, strip
 from brimful.profiling.report.fullness import STRATEGIES
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
 from brimful.wording import percent
+from truth import mixed
 
 VOID = {"meta", "link", "br"}
 
@@ -146,15 +148,13 @@ HOSTILE = '<script>alert(\'x\')</script>"><b onload="x">&amp;'
 def test_text_stays_text():
     facts = LoaderFacts(kind="iterable", name=HOSTILE, settings={HOSTILE: HOSTILE, "io": HOSTILE})
     finding = replace(FINDING, cause=HOSTILE, figure=HOSTILE, advice=HOSTILE)
-    line = SimpleNamespace(
-        area=HOSTILE, question=HOSTILE, status=HOSTILE, figure=HOSTILE, advice=HOSTILE
-    )
+    line = Line(area=HOSTILE, question=HOSTILE, status="look here", figure=HOSTILE, advice=HOSTILE)
     source = html(
         replace(MANY, facts=facts),
         replace(VERDICT, headline=HOSTILE, findings=(finding,)),
-        exposure={HOSTILE: {"documents": 1, "tokens": 2}},
-        weights={HOSTILE: 1.0},
-        diagnosis=[line],
+        sources=Sources(counts={HOSTILE: {"documents": 1, "tokens": 2}}, meant={HOSTILE: 1.0}),
+        diagnosis=Diagnosis(lines=(line,)),
+        title=HOSTILE,
     )
     page = Page(source)
     assert "<script" not in source
@@ -234,11 +234,13 @@ def test_threads_and_sources_are_shown():
         html(
             replace(MANY, stats=replace(MANY.stats, threads=threads)),
             VERDICT,
-            exposure={
-                "web": {"documents": 7, "tokens": 600},
-                "code": {"documents": 3, "tokens": 400},
-            },
-            weights={"web": 7, "code": 3},
+            sources=Sources(
+                counts={
+                    "web": {"documents": 7, "tokens": 600},
+                    "code": {"documents": 3, "tokens": 400},
+                },
+                meant={"web": 7, "code": 3},
+            ),
         )
     )
     assert "7 documents, 600 tokens; meant 70.00 %" in page.words
@@ -248,10 +250,67 @@ def test_threads_and_sources_are_shown():
 
 
 def test_many_sources_are_summed_up():
-    exposure = {f"source {i}": {"documents": 1, "tokens": 10} for i in range(40)}
-    words = Page(html(MANY, VERDICT, exposure=exposure)).words
+    counts = {f"source {i}": {"documents": 1, "tokens": 10} for i in range(40)}
+    words = Page(html(MANY, VERDICT, sources=Sources(counts=counts))).words
     assert "28 more sources" in words
     assert words.count("1 document, 10 tokens") == 12
+
+
+def test_sources_of_a_loader_are_those_of_its_mixture():
+    corpus = mixed({"web": [5] * 60, "code": [5] * 60}, weights={"web": 3, "code": 1})
+    loader = bf.DataLoader(corpus, seq_len=10)
+    list(loader)
+    sources = sources_of(loader)
+    assert sources is not None
+    assert sources.counts == loader.stats().exposure
+    assert sources.meant == {"web": 0.75, "code": 0.25}
+    words = Page(html(MANY, VERDICT, sources=sources)).words
+    assert "meant 75.00 %" in words
+    assert sources_of([1, 2]) is None
+
+
+def test_shares_of_documents_are_counted_in_documents():
+    counts = {"web": {"documents": 3, "tokens": 10}, "code": {"documents": 1, "tokens": 90}}
+    sources = Sources(counts=counts, meant={"web": 0.5, "code": 0.5}, unit="documents")
+    words = Page(html(MANY, VERDICT, sources=sources)).words
+    assert "web\nmore than was meant\n75.00 %" in words
+    assert "code\nmissing from what was meant\n25.00 %" in words
+
+
+def test_a_diagnosis_is_shown_by_area():
+    lines = [
+        ("data", "Are documents there twice?", "ok", "0 of 9", ""),
+        ("data", "Do sources get their weights?", "look here", "web is off", "change it"),
+        ("system", "Do ranks drift?", "not measured", "one rank", ""),
+    ]
+    diagnosis = Diagnosis(
+        lines=tuple(
+            Line(area=a, question=q, status=s, figure=f, advice=d) for a, q, s, f, d in lines
+        )
+    )
+    page = Page(html(MANY, VERDICT, diagnosis=diagnosis))
+    assert [data for tag, data in page.texts if tag == "h3"] == ["data", "system"]
+    assert "3 questions" in page.words
+    assert "1 answer to look at" in page.words
+    assert all(part in page.words for line in lines for part in line)
+
+
+def test_ranks_are_shown_side_by_side():
+    def figures(rank: int, wait: float) -> RankFigures:
+        return RankFigures(
+            rank=rank, batches=9, wait=wait, step=0.1, load=0.02, blocked=0.01, starved=None,
+            first_batch=0.1, slots=64, tokens=60, attention_work=600,
+        )  # fmt: skip
+
+    report = RankReport(ranks=(figures(0, 0.001), figures(1, 0.05)))
+    page = Page(html(MANY, VERDICT, ranks=report))
+    assert report.summary()[1:] in page.words
+    assert report.advice in page.words
+    assert "rank 1\nwait\nstep\n150 ms" in page.words
+    assert (
+        "\nRanks\n"
+        not in Page(html(MANY, VERDICT, ranks=RankReport(ranks=(figures(0, 1.0),)))).words
+    )
 
 
 times = st.just(0.0) | st.floats(1e-9, 1e4)

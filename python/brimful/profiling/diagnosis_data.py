@@ -129,7 +129,7 @@ def _exposure(
         begun = sum(held["tokens"] for held in stats.exposure.values())
         # A window is drawn as a whole: what is delivered of it may be of anywhere in it.
         ahead = int(window * begun / delivered)
-        shares = [_targets(rule.schedule, tokens) for tokens in (begun, begun + ahead)]
+        shares = [target_shares(rule.schedule, tokens) for tokens in (begun, begun + ahead)]
         off = {name: _beyond(counts[name] / total, [t[name] for t in shares]) for name in counts}
         worst = max(off, key=off.__getitem__)
         answers.add(
@@ -146,7 +146,9 @@ def _beyond(share: float, targets: list[float]) -> float:
     return max(share - max(targets), min(targets) - share)
 
 
-def _targets(schedule: tuple[tuple[int, dict[str, float]], ...], tokens: int) -> dict[str, float]:
+def target_shares(
+    schedule: tuple[tuple[int, dict[str, float]], ...], tokens: int
+) -> dict[str, float]:
     """Shares of sources over the first so many tokens of a run."""
     starts = [start for start, _ in schedule]
     stretches = zip(starts, [*starts[1:], math.inf], strict=True)

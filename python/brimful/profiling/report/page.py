@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
+from brimful.profiling.diagnosis import Diagnosis
 from brimful.profiling.figures import LoaderFacts, Profile, ProfileStats, Verdict
+from brimful.profiling.ranks import RankReport
 from brimful.profiling.report.elements import Html, element, joined, unbroken
 from brimful.profiling.report.fullness import by_strategy, histogram
 from brimful.profiling.report.seconds import (
@@ -17,9 +17,9 @@ from brimful.profiling.report.seconds import (
     useful_share,
     where_time_went,
 )
-from brimful.profiling.report.sources import Exposure, exposure_by_source
+from brimful.profiling.report.sources import Sources, exposure_by_source
 from brimful.profiling.report.steps import over_steps, waterfall
-from brimful.profiling.report.tables import diagnosis as diagnosis_table
+from brimful.profiling.report.system import diagnosis_lines, ranks_side_by_side
 from brimful.profiling.report.tables import everything, settings, slowest
 from brimful.profiling.report.threads import by_thread
 from brimful.profiling.report.vessels import vessels
@@ -31,9 +31,9 @@ def write_html(
     profile: Profile,
     verdict: Verdict,
     *,
-    exposure: Exposure | None = None,
-    weights: Mapping[str, float] | None = None,
-    diagnosis: Iterable[Any] = (),
+    sources: Sources | None = None,
+    diagnosis: Diagnosis | None = None,
+    ranks: RankReport | None = None,
     title: str | None = None,
 ) -> None:
     """Writes the page of `html` into a file, UTF-8.
@@ -41,9 +41,7 @@ def write_html(
     Raises:
         FileNotFoundError: its folder is not there.
     """
-    page = html(
-        profile, verdict, exposure=exposure, weights=weights, diagnosis=diagnosis, title=title
-    )
+    page = html(profile, verdict, sources=sources, diagnosis=diagnosis, ranks=ranks, title=title)
     Path(path).write_text(page, encoding="utf-8")
 
 
@@ -51,9 +49,9 @@ def html(
     profile: Profile,
     verdict: Verdict,
     *,
-    exposure: Exposure | None = None,
-    weights: Mapping[str, float] | None = None,
-    diagnosis: Iterable[Any] = (),
+    sources: Sources | None = None,
+    diagnosis: Diagnosis | None = None,
+    ranks: RankReport | None = None,
     title: str | None = None,
 ) -> str:
     """A profile as a page that needs nothing else: it loads no file and runs no script.
@@ -61,9 +59,9 @@ def html(
     Args:
         profile: what was measured; sections of what was not are left out.
         verdict: what it comes to.
-        exposure: documents and tokens by source, as in `Stats.exposure`.
-        weights: the shares of tokens that sources were meant to have, in any unit.
-        diagnosis: lines with area, question, status, figure and advice.
+        sources: what came from which source; `sources_of(loader)` where it knows.
+        diagnosis: what `loader.diagnose()` answered.
+        ranks: profiles of all ranks, as `gather()` has them.
         title: of the page; None: the loader's name.
     """
     facts, stats = profile.facts, profile.stats
@@ -77,9 +75,10 @@ def html(
         waterfall(profile.batches),
         histogram(profile),
         by_strategy(profile),
-        exposure_by_source(exposure, weights),
+        exposure_by_source(sources),
         by_thread(stats),
-        diagnosis_table(diagnosis),
+        ranks_side_by_side(ranks),
+        diagnosis_lines(diagnosis),
         slowest(profile.batches),
         settings(facts.settings),
         everything(stats),

@@ -3,60 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from brimful.profiling.diagnosis_data import target_shares
+from brimful.profiling.facts import is_native_loader
 from brimful.profiling.report.elements import Bar, Html, bar_list, legend, section
 from brimful.wording import brief, counted, percent
 
 _MOST = 12  # sources shown; the others are summed up
-Exposure = Mapping[str, Mapping[str, int]]
 
 
-def exposure_by_source(exposure: Exposure | None, weights: Mapping[str, float] | None) -> Html:
-    """Shares of tokens by source, most first, with the share that was meant where it is known."""
-    if not exposure:
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """What a run delivered of each source, over all ranks.
+
+    Attributes:
+        counts: source -> {"documents", "tokens"}, as `Stats.exposure`.
+        meant: the share that each was meant to have, in any unit; empty where none was.
+        unit: what shares are shares of.
+    """
+
+    counts: Mapping[str, Mapping[str, int]]
+    meant: Mapping[str, float] = field(default_factory=dict)
+    unit: Literal["tokens", "documents"] = "tokens"
+
+
+def sources_of(loader: Any) -> Sources | None:
+    """Those of a native loader since step 0; None for loaders that know no sources.
+
+    The shares that a schedule means are those of the tokens so far.
+    """
+    if not is_native_loader(loader):
+        return None
+    counts, rule = loader.stats().exposure, loader.corpus.rule
+    if rule is None or rule.weights is None:
+        return Sources(counts=counts)
+    tokens = sum(held["tokens"] for held in counts.values())
+    return Sources(counts=counts, meant=target_shares(rule.schedule, tokens), unit=rule.unit)
+
+
+def exposure_by_source(sources: Sources | None) -> Html:
+    """Shares by source, most first, with the share that was meant where it is known."""
+    if sources is None:
         return Html("")
-    tokens = {source: row.get("tokens", 0) for source, row in exposure.items()}
-    whole = sum(tokens.values())
+    unit = sources.unit
+    held = {source: row.get(unit, 0) for source, row in sources.counts.items()}
+    whole = sum(held.values())
     if not whole:
         return Html("")
-    meant = _shares(weights)
-    order = sorted(exposure, key=lambda source: -tokens[source])
-    scale = max(max(tokens.values()) / whole, *meant.values(), 0.0)
+    total = sum(sources.meant.values())
+    meant = {source: share / total for source, share in sources.meant.items()} if total else {}
+    order = sorted(held, key=lambda source: -held[source])
+    scale = max(max(held.values()) / whole, *meant.values(), 0.0)
     bars = []
     for source in order[:_MOST]:
-        share = tokens[source] / whole
-        parts = [(share / scale, "work", "")]
-        value = percent(share)
-        note = f"{counted(exposure[source].get('documents', 0), 'document')}, "
-        note += f"{brief(tokens[source])} tokens"
+        share = held[source] / whole
+        row = sources.counts[source]
+        note = f"{counted(row.get('documents', 0), 'document')}, "
+        note += f"{brief(row.get('tokens', 0))} tokens"
         if source in meant:
             note += f"; meant {percent(meant[source])}"
-            missing = (meant[source] - share) / scale
-            if missing > 0:
-                parts.append((missing, "padding", "missing from what was meant"))
-            else:
-                parts = [
-                    (meant[source] / scale, "work", ""),
-                    (-missing, "first", "more than was meant"),
-                ]
-        bars.append(Bar(source, value, parts, note))
+        parts = _parts(share / scale, meant.get(source, share) / scale)
+        bars.append(Bar(source, percent(share), parts, note))
     rest = order[_MOST:]
     if rest:
-        share = sum(tokens[source] for source in rest) / whole
-        bars.append(
-            Bar(
-                f"{counted(len(rest), 'more source')}",
-                percent(share),
-                [(share / scale, "rest", "")],
-            )
-        )
+        share = sum(held[source] for source in rest) / whole
+        name = counted(len(rest), "more source")
+        bars.append(Bar(name, percent(share), [(min(share / scale, 1.0), "rest", "")]))
     keys = [("work", "delivered")]
     if meant:
         keys += [("padding", "missing from what was meant"), ("first", "more than was meant")]
-    lead = "Tokens delivered, by source, of all ranks since the first step of the run."
+    lead = f"{unit.capitalize()} delivered, by source, of all ranks since the run's first step."
     return section("Exposure", lead, bar_list(bars), legend(keys), wide=False)
 
 
-def _shares(weights: Mapping[str, float] | None) -> dict[str, float]:
-    whole = sum((weights or {}).values())
-    return {source: weight / whole for source, weight in (weights or {}).items()} if whole else {}
+def _parts(share: float, meant: float) -> list[tuple[float, str, str]]:
+    """A bar that shows what is missing or too much."""
+    if share <= meant:
+        return [(share, "work", ""), (meant - share, "padding", "missing from what was meant")]
+    return [(meant, "work", ""), (share - meant, "first", "more than was meant")]

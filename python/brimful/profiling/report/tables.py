@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from brimful.profiling.figures import ProfiledBatch, ProfileStats
@@ -128,23 +128,3 @@ def slowest(batches: Sequence[ProfiledBatch]) -> Html:
 
 def _brief(seconds: float | None) -> str:
     return "-" if seconds is None else duration(seconds)
-
-
-_STATUS = {"ok": "ok", "look here": "look"}
-
-
-def diagnosis(lines: Iterable[Any]) -> Html:
-    """Lines of area, question, status, figure and advice, in the order an engineer asks."""
-    rows = [
-        (
-            line.area,
-            line.question,
-            element("span", line.status, class_=_STATUS.get(line.status, "unknown")),
-            " ".join(part for part in (line.figure, line.advice) if part),
-        )
-        for line in lines
-    ]
-    if not rows:
-        return Html("")
-    head = ["area", "question", "status", "figure"]
-    return section("Diagnosis", "", table(head, rows, text_columns=4))
