@@ -154,14 +154,13 @@ class Pass(Iterator[Any]):
     def __init__(self, profiler: Profiler, iterate: Callable[[], Iterable[Any]]) -> None:
         self._profiler = profiler
         self._rows, self._clock = profiler._rows, profiler._clock
-        self._name = object()  # in the rows, which must not keep it alive, nor worker processes
         self._began: float | None = self._rows.begin_pass()  # None behind the first batch
         self._iterator: Iterator[Any] | None = self._clock.begin(iterate)  # None at the end
 
     def __next__(self) -> Any:
         if self._iterator is None:
             raise StopIteration
-        entered = self._rows.enter(self._name)
+        entered = self._rows.enter(self)
         self._clock.enter()
         try:
             batch = next(self._iterator)
@@ -170,7 +169,7 @@ class Pass(Iterator[Any]):
             if isinstance(error, StopIteration):
                 self._iterator = None
             raise
-        number = self._rows.take(self._name, entered=entered, began=self._began)
+        number = self._rows.take(self, entered=entered, began=self._began)
         self._began = None
         self._clock.taken(number, batch)
         self._rows.add_figures(figures_of(batch))
@@ -180,4 +179,4 @@ class Pass(Iterator[Any]):
 
     def end_step(self) -> None:
         """Says that the consumer is done with a batch behind which it asks for no other one."""
-        self._rows.enter(self._name)
+        self._rows.enter(self)
