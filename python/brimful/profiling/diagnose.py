@@ -7,8 +7,8 @@ from typing import Any
 from brimful.profiling.diagnosis import Diagnosis
 from brimful.profiling.diagnosis_iterable import diagnose_iterable
 from brimful.profiling.diagnosis_native import diagnose_native
-from brimful.profiling.facts import is_native_loader, is_torch_loader
 from brimful.profiling.figures import Profile
+from brimful.profiling.makers import is_native_loader, is_torch_loader
 from brimful.profiling.ranks import RankReport
 
 

@@ -14,7 +14,7 @@ def ticks(most: float, wanted: int = 3) -> list[float]:
     rough = most / wanted
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * k for k in (1, 2, 2.5, 5, 10) if unit * k >= rough * (1 - 1e-9))
-    count = math.ceil(most / step - 1e-9)
+    count = math.ceil(most / step * (1 - 1e-8))
     return [step * k for k in range(count + 1)]
 
 

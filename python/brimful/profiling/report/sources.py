@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from brimful.profiling.diagnosis_data import target_shares
-from brimful.profiling.facts import is_native_loader
+from brimful.profiling.makers import is_native_loader
 from brimful.profiling.report.elements import Bar, Html, bar_list, legend, section
 from brimful.wording import brief, counted, percent
 
