@@ -205,6 +205,30 @@ def test_a_lap_has_its_own_times():
     assert loader.stats(lap=True).queue_depth is None
 
 
+@pytest.mark.parametrize(("num_workers", "step"), [(0, 0.0), (0, 0.002), (1, 0.0), (1, 0.002)])
+def test_stall_is_within_5_ms_of_the_consumers_own_clock(num_workers, step):
+    rows = np.arange(1 << 21, dtype=np.int32).reshape(-1, 1 << 16)
+
+    def difference():
+        loader = bf.DataLoader(
+            bf.open(rows), batch_size=4, seq_len=1 << 16, num_workers=num_workers, depth=1
+        )
+        iterator, waited, over = iter(loader), [], False
+        while not over:
+            entered = time.perf_counter()
+            over = next(iterator, None) is None
+            waited.append(time.perf_counter() - entered)
+            time.sleep(step)
+        stats = loader.stats()
+        assert stats.batches == len(waited) - 1 == 8
+        if num_workers == 0:
+            assert stats.stall_seconds > 0, "every batch is made while the loop waits"
+        return abs(sum(waited[1:]) - stats.stall_seconds)
+
+    # What else runs on the machine may come between two clocks, so that one of some tries counts.
+    assert any(difference() < 0.005 for _ in range(5))
+
+
 def test_c93_loading_and_waiting_for_it_are_shown_apart():
     # One window: the first batch waits until all of it is planned.
     loader = bf.DataLoader(corpus_of([2] * 50_000), seq_len=64, window=50_000, num_workers=1)
