@@ -221,12 +221,12 @@ std::vector<ThreadRow> threads(const PrefetchCounters& counters) {
 }
 
 // Place (number, epoch, step, micro-batch, whether it is the first), counts (slots, tokens,
-// effective tokens, attention work), times (plan, read, fill, stall), the ring (queue depth, slots
-// in use), places in time (leased, claimed, filled, entered, taken), thread and slot, and the
-// number at the starvation meter.
+// effective tokens, attention work), times (plan, read, fill, running, stall), the ring (queue
+// depth, slots in use), places in time (leased, claimed, filled, entered, taken), thread and slot,
+// and the number at the starvation meter.
 using RecordRow =
     std::tuple<std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, bool>,
-               std::array<std::int64_t, 4>, std::array<double, 4>, std::array<std::int64_t, 2>,
+               std::array<std::int64_t, 4>, std::array<double, 5>, std::array<std::int64_t, 2>,
                std::array<double, 5>, std::tuple<std::int64_t, std::uintptr_t>,
                std::optional<std::int64_t>>;
 
@@ -236,7 +236,7 @@ std::vector<RecordRow> records(Ledger& ledger, std::int64_t since) {
     const BatchTimes& t = r.times;
     rows.push_back({{r.number, r.epoch, r.step, r.micro_batch, t.first},
                     {r.slots, r.tokens, r.effective_tokens, r.attention_work},
-                    {t.plan, t.read, t.fill, t.stall},
+                    {t.plan, t.read, t.fill, t.running, t.stall},
                     {t.queue_depth, t.slots_in_use},
                     {t.leased, t.claimed, t.filled, t.entered, t.taken},
                     {t.thread, t.slot},

@@ -184,6 +184,7 @@ bool Prefetcher::Impl::make_batch(std::size_t thread) {
     const double granted = producer->now();
     if (!slot) return false;
     const Clock::time_point leased = Clock::now();
+    const Clock::duration ran = running_time();
     ticket = claim(mine);
     if (!ticket) return false;
     const Clock::time_point filling = Clock::now();
@@ -195,6 +196,7 @@ bool Prefetcher::Impl::make_batch(std::size_t thread) {
     const BatchTimes took{.plan = to_seconds(ticket->planned),
                           .read = to_seconds(meta.read_time),
                           .fill = to_seconds(filled),
+                          .running = to_seconds(running_time() - ran),
                           .slot_asked = asked,
                           .slot_granted = granted,
                           .thread = static_cast<std::int64_t>(thread),

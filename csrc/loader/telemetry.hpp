@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <ctime>
 
 namespace brimful {
 
@@ -25,6 +26,13 @@ class TimeSum {
  private:
   std::atomic<Clock::rep> ticks_{0};
 };
+
+// Processor time of the calling thread, by a clock of its own.
+inline Clock::duration running_time() {
+  timespec time{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
+}
 
 class Stopwatch {
  public:
@@ -68,6 +76,7 @@ struct BatchTimes {
   double plan = 0;
   double read = 0;
   double fill = 0;
+  double running = 0;             // of these three; else its thread waited, for storage or a core
   double stall = 0;               // in next(); 0 for the first batch, whose wait is counted apart
   std::int64_t queue_depth = 0;   // batches ready, this one included
   std::int64_t slots_in_use = 0;  // with the consumer, being filled, or ready

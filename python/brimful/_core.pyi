@@ -740,7 +740,7 @@ class Ledger:
         tuple[
             tuple[int, int, int, int, bool],
             typing.Annotated[list[int], "FixedSize(4)"],
-            typing.Annotated[list[float], "FixedSize(4)"],
+            typing.Annotated[list[float], "FixedSize(5)"],
             typing.Annotated[list[int], "FixedSize(2)"],
             typing.Annotated[list[float], "FixedSize(5)"],
             tuple[int, int],

@@ -50,6 +50,8 @@ class BatchRecord:
         read_seconds: reading files with `io="pread"` and comparing them with checksums; what mapped
             files cost beside that is filling.
         fill_seconds: writing columns.
+        running_seconds: processor time of the thread that made it. Where it is less than the three
+            before it together, the thread waited: for storage, or for a core.
         stall_seconds: host time blocked in `next()`; 0 for an iteration's first batch, which
             `Stats.first_batch_seconds` counts.
         queue_depth: batches ready when `next()` was called, out of `depth`.
@@ -75,6 +77,7 @@ class BatchRecord:
     plan_seconds: float
     read_seconds: float
     fill_seconds: float
+    running_seconds: float
     stall_seconds: float
     queue_depth: int
     slots_in_use: int

@@ -74,6 +74,10 @@ class WaitClock:
         settled, self._settled = self._settled, []
         return settled
 
+    def starved(self) -> list[tuple[int, float]] | None:
+        """The same of seconds that a device waited for batches; None: the loader does not know."""
+        return None
+
     def stats(self) -> MakerStats:
         """Of all makers together."""
         own = self._usage()

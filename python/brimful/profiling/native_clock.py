@@ -4,49 +4,58 @@ from __future__ import annotations
 
 from typing import Any
 
-from brimful.batch import Batch
 from brimful.loader import DataLoader
 from brimful.profiling.clocks import MakerStats, Making, WaitClock
+from brimful.records import BatchRecord
 
 
 class NativeClock(WaitClock):
-    """Of a native `brimful.DataLoader`."""
+    """Of a native `brimful.DataLoader`. A batch's record is the loader's newest as it comes."""
 
     def __init__(self, loader: DataLoader) -> None:
         super().__init__()
         self._loader = loader
         self._before = loader.stats()
-        self._read = loader._ledger.num_records  # records before this one are of no use any more
-        # Batches whose records are not read yet: number, and the place where the batch tells it.
-        self._pending: list[tuple[int, tuple[int, int, int] | None]] = []
+        # Batches by the numbers of their records: those that were not read yet, and those that did
+        # not tell yet how long the device waited.
+        self._unread: dict[int, int] = {}
+        self._unstarved: dict[int, int] = {}
 
     def enter(self) -> None:
         """The threads keep time themselves."""
 
     def taken(self, number: int, batch: Any) -> None:
         """Remembers which record is this batch's."""
-        is_batch = isinstance(batch, Batch)  # else of a collate_fn
-        place = (batch.epoch, batch._step, batch.micro_batch) if is_batch else None
-        self._pending.append((number, place))
+        self._unread[self._loader._ledger.num_records - 1] = number
 
     def settle(self) -> list[tuple[int, Making]]:
-        """Reads the records of batches that were taken since, the newest of the loader's."""
-        pending, self._pending = self._pending, []
-        settled: list[tuple[int, Making]] = []
-        records = self._loader.records(self._read) if pending else []
-        if records:
-            self._read = records[-1].number + 1
-        for number, place in reversed(pending):
-            # Another iterator may have drawn batches of the same loader meanwhile.
-            for newest in reversed(range(len(records))):
-                record = records[newest]
-                if place in (None, (record.epoch, record.step, record.micro_batch)):
-                    load = record.plan_seconds + record.read_seconds + record.fill_seconds
-                    settled.append((number, Making(load=load, queue_depth=record.queue_depth)))
-                    del records[newest:]
-                    break
-        settled.reverse()
-        return settled
+        """Reads the records of batches that were taken since."""
+        unread, self._unread = self._unread, {}
+        if not unread:
+            return []
+        if self._loader.config.device is not None:
+            self._unstarved |= unread
+        return [
+            (unread[record.number], _making(record))
+            for record in self._loader.records(min(unread))
+            if record.number in unread
+        ]
+
+    def starved(self) -> list[tuple[int, float]] | None:
+        """Of batches that the device has come past since."""
+        if self._loader.config.device is None:
+            return None
+        waiting = self._unstarved
+        records = self._loader.records(min(waiting)) if waiting else []
+        found = [
+            (number, record.number, record.starvation.seconds)
+            for record in records
+            if record.starvation is not None and (number := waiting.get(record.number)) is not None
+        ]
+        if found:  # the device comes past them in their order; others are not measured at all
+            newest = found[-1][1]
+            self._unstarved = {record: n for record, n in waiting.items() if record > newest}
+        return [(number, seconds) for number, _, seconds in found]
 
     def stats(self) -> MakerStats:
         """Threads and device as the loader counts them."""
@@ -58,3 +67,12 @@ class NativeClock(WaitClock):
             starvation=since.starvation,
             threads=since.threads,
         )
+
+
+def _making(record: BatchRecord) -> Making:
+    load = record.plan_seconds + record.read_seconds + record.fill_seconds
+    return Making(
+        load=load,
+        blocked=max(0.0, load - record.running_seconds),
+        queue_depth=record.queue_depth,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,10 +14,12 @@ from brimful.process_memory import process_memory
 from brimful.profiling.counting import figures_of
 from brimful.profiling.facts import facts_of
 from brimful.profiling.figures import Profile, ProfileStats, Verdict
+from brimful.profiling.gaps import Gaps, gaps_of_torch
 from brimful.profiling.makers import clock_of
 from brimful.profiling.ranks import RankReport, gather
 from brimful.profiling.rows import Rows
-from brimful.profiling.verdict import verdict
+from brimful.profiling.verdict import describe, verdict
+from brimful.profiling.writers import writer_of
 
 _SETTLED_EVERY = 256  # batches; a native loader keeps the records of 10,000
 
@@ -28,8 +31,7 @@ def profile(
 
     `with bf.profile(loader) as p:` and then `for batch in p:` in place of `for batch in loader:`;
     `p.stats()` and `p.profile()` at any moment. Without a loop of your own,
-    `bf.profile(loader, steps=200).run().stats()`. Order and randomness of the loader stay as they
-    are.
+    `bf.profile(loader, steps=200).report()`. Order and randomness of the loader stay as they are.
 
     Args:
         loader: any iterable: `bf.DataLoader`, torch's DataLoader and those made of it, datasets,
@@ -70,6 +72,7 @@ class Profiler:
         self._iterate = iterate or (lambda: loader)
         self._clock = clock_of(loader)
         self._rows = Rows()
+        self._gaps: Gaps | None = None
         self._settling = threading.RLock()  # a live display asks from a thread of its own
         self._installed: ExitStack | None = None
 
@@ -124,7 +127,7 @@ class Profiler:
             worker_bytes=makers.worker_bytes,
             read_bytes=makers.read_bytes,
             major_faults=makers.major_faults,
-            starvation=makers.starvation,
+            starvation=self._gaps.starvation() if self._gaps else makers.starvation,
             threads=makers.threads,
         )
 
@@ -143,9 +146,36 @@ class Profiler:
         """
         return gather(self.profile(), group)
 
+    def report(self, path: str | os.PathLike[str] | None = None) -> str:
+        """The verdict as text, after `run()` where nothing was drawn yet.
+
+        Args:
+            path: a file to write as well: a page for a browser (.html), the last batches as a trace
+                for Perfetto or Chrome (.json), or one JSON object a batch (.jsonl).
+
+        Raises:
+            PlanError: a path of another kind, before anything is drawn.
+        """
+        write = None if path is None else writer_of(path)
+        if not self._rows.sums.batches:
+            self.run()
+        measured = self.profile()
+        if write is not None:
+            write(measured, self.loader)
+        return describe(verdict(measured), measured)
+
+    def _watch_device(self) -> None:
+        """Measures a device's time where the loader does not, once the program has torch."""
+        if self._gaps is None and self._clock.starved() is None:
+            self._gaps = gaps_of_torch()
+        if self._gaps is not None:
+            self._gaps.begin_pass()
+
     def _settle(self) -> None:
         with self._settling:
             self._rows.add_makings(self._clock.settle())
+            starved = self._gaps.settle() if self._gaps else self._clock.starved()
+            self._rows.add_starved(starved or ())
 
 
 class Pass(Iterator[Any]):
@@ -154,6 +184,8 @@ class Pass(Iterator[Any]):
     def __init__(self, profiler: Profiler, iterate: Callable[[], Iterable[Any]]) -> None:
         self._profiler = profiler
         self._rows, self._clock = profiler._rows, profiler._clock
+        profiler._watch_device()
+        self._gaps = profiler._gaps
         self._began: float | None = self._rows.begin_pass()  # None behind the first batch
         self._iterator: Iterator[Any] | None = self._clock.begin(iterate)  # None at the end
 
@@ -162,6 +194,8 @@ class Pass(Iterator[Any]):
             raise StopIteration
         entered = self._rows.enter(self)
         self._clock.enter()
+        if self._gaps is not None:
+            self._gaps.enter()
         try:
             batch = next(self._iterator)
         except BaseException as error:
@@ -170,6 +204,8 @@ class Pass(Iterator[Any]):
                 self._iterator = None
             raise
         number = self._rows.take(self, entered=entered, began=self._began)
+        if self._gaps is not None:
+            self._gaps.taken(number)
         self._began = None
         self._clock.taken(number, batch)
         self._rows.add_figures(figures_of(batch))

@@ -111,7 +111,7 @@ class Rows:
         self._until = now
 
     def add_figures(self, figures: BatchFigures) -> None:
-        """What the newest batch holds."""
+        """What the newest batch holds; it is handed out now. What this took is of no step."""
         row = self._rows[-1]
         row.figures = figures
         self.sums.add_figures(figures)
@@ -120,6 +120,7 @@ class Rows:
             self._lengths += len(figures.lengths)
             while self._lengths > _MOST_LENGTHS and len(self._with_lengths) > 1:
                 self._forget_lengths()
+        row.returned = self._until = time.perf_counter()
 
     def _forget_lengths(self) -> None:
         """Of the oldest batch that has them."""
@@ -135,6 +136,13 @@ class Rows:
                 row.making = making
             if row is None or not row.batch.first:
                 self.sums.add_making(making)
+
+    def add_starved(self, starved: Iterable[tuple[int, float]]) -> None:
+        """Seconds that the device waited for batches of these numbers."""
+        for number, seconds in starved:
+            row = self._find(number)
+            if row is not None:
+                row.starvation = seconds
 
     def _find(self, number: int) -> Row | None:
         place = number - (self.sums.batches - len(self._rows))
