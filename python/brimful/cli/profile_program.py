@@ -56,6 +56,12 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
     console = make_console(stderr=True)
     for note in failed:
         print_path(console, "brimful: a process was not watched: ", note.strip())
+    for process in sorted({loop.process for loop in loops if not loop.finished}):
+        print_filled(
+            console,
+            f"brimful: process {process} ended without a word, by a signal or os._exit: its sums "
+            "may be half a second old, and its batches one by one are not known",
+        )
     told = [Told(_title(loop, loops), loop.profile) for loop in loops]
     if json:
         print_json(told, command=list(command), exit_code=code)

@@ -14,6 +14,7 @@ from brimful.wording import counted
 
 NAME_WIDTH = 14
 BAR_WIDTH = 30
+WORTH_NAMING = 0.005  # of the whole time
 
 
 def print_profile(console: Console, title: str, profile: Profile, verdict: Verdict) -> None:
@@ -63,10 +64,13 @@ def figure_lines(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def spent(stats: ProfileStats) -> Iterator[tuple[str, float]]:
-    """Where the host's seconds went: the whole time is their sum, but for the profile's own."""
+    """Where the host's seconds went; between passes a program may evaluate, or save."""
     yield "first batches", stats.first_batch_seconds
     yield "stall", stats.stall_seconds
     yield "steps", stats.step_seconds
+    named = stats.first_batch_seconds + stats.stall_seconds + stats.step_seconds
+    if stats.wall_seconds - named >= WORTH_NAMING * stats.wall_seconds:
+        yield "elsewhere", stats.wall_seconds - named
 
 
 def _described(facts: LoaderFacts) -> str:

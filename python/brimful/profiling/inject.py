@@ -6,6 +6,7 @@ goes to a file of this process: sums about twice a second, and everything when t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -64,7 +65,7 @@ class _Loop:
 
     def __init__(self, loader: Any, original: Callable[[Any], Any]) -> None:
         self.before: Profile | None = None
-        self.iterators: list[Any] = []  # the newest one, on its way to a `_WatchedPass`
+        self.newest = threading.local()  # .iterator, on its way to a `_WatchedPass`
         self.profiler = self._profiler(loader, original)
 
     def follow_with(self, loader: Any, original: Callable[[Any], Any]) -> None:
@@ -75,9 +76,8 @@ class _Loop:
 
     def _profiler(self, loader: Any, original: Callable[[Any], Any]) -> Profiler:
         def iterate() -> Any:
-            iterator = original(loader)
-            self.iterators[:] = [iterator]
-            return iterator
+            self.newest.iterator = original(loader)
+            return self.newest.iterator
 
         return Profiler(loader, iterate=iterate).__enter__()
 
@@ -107,7 +107,9 @@ class _Registry:
             elif loop.profiler.loader is not loader:
                 loop.follow_with(loader, original)
         drawn = iter(loop.profiler)
-        return _WatchedPass(self, drawn, loop.iterators.pop())
+        stands_for = loop.newest.iterator
+        del loop.newest.iterator  # it lives as long as the pass
+        return _WatchedPass(self, drawn, stands_for)
 
     def tick(self) -> None:
         """Saves the sums when it is time to."""
@@ -115,7 +117,8 @@ class _Registry:
         if now - self._saved < _SAVE_SECONDS:
             return
         self._saved = now
-        self._save(finished=False)
+        with contextlib.suppress(OSError):  # of a full disk, say: the program goes on
+            self._save(finished=False)
 
     def _save(self, *, finished: bool) -> None:
         with self._lock:
