@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import brimful as bf
+from brimful.profiling.diagnosis import AREAS
 from test_cli import assert_fits, assert_one_line_error, run, run_json
 
 LENGTHS = np.random.default_rng(5).integers(1, 200, 120)
@@ -78,8 +79,9 @@ def test_a_profile_of_shards_fits_the_terminal(shards: Path, width: int) -> None
     result = run("profile", shards, *SMALL, width=width)
     assert result.exit_code == 0, result.stderr
     assert_fits(result.stdout)
-    for word in ("12 batches", "2 threads", "verdict: ", "stall", "utilization", "with neither"):
+    for word in ("12 batches", "2 threads", "stall", "utilization", "checkpoint", "with neither"):
         assert word in result.stdout, word
+    assert result.stdout.index("Would a resumed run be equal?") < result.stdout.index("verdict: ")
     assert result.stderr == ""  # no terminal: no live display
 
 
@@ -105,6 +107,7 @@ def test_the_figures_are_those_of_the_same_loader(shards: Path) -> None:
     assert stats["effective_tokens"] == sum(batch.num_items for batch in drawn)
     assert loop["loader"]["kind"] == "brimful"
     assert loop["verdict"]["headline"]
+    assert {line["area"] for line in loop["diagnosis"]["lines"]} == set(AREAS)
 
 
 def test_settings_reach_the_loader(shards: Path) -> None:
@@ -127,9 +130,10 @@ def test_a_step_that_is_not_simulated_is_not_said_to_be(shards: Path) -> None:
 
 
 def test_files_hold_what_was_drawn(shards: Path, tmp_path: Path) -> None:
-    trace, lines = tmp_path / "t.json", tmp_path / "b.jsonl"
-    result = run("profile", shards, *SMALL, "--trace", trace, "--jsonl", lines)
+    page, trace, lines = tmp_path / "r.html", tmp_path / "t.json", tmp_path / "b.jsonl"
+    result = run("profile", shards, *SMALL, "--html", page, "--trace", trace, "--jsonl", lines)
     assert result.exit_code == 0, result.stderr
+    assert "Would a resumed run be equal?" in page.read_text(encoding="utf-8")
     assert str(trace) in result.stdout.replace("\n", "")
     rows = [json.loads(line) for line in lines.read_text(encoding="utf-8").splitlines()]
     assert [row["number"] for row in rows] == list(range(12))

@@ -330,12 +330,14 @@ def test_ranks_of_torchrun_are_told_apart(script: Any) -> None:
         import torch.distributed as dist
         dist.init_process_group("gloo")
         for batch in DataLoader(Rows(), batch_size=4):
-            time.sleep(0.01 * (1 + dist.get_rank()))
+            time.sleep(0.02 * (1 + 2 * dist.get_rank()))
         dist.destroy_process_group()
         """,
         start=TORCH.partition("if __name__")[0],
     )
     launcher = (sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", 2)
+    done = run(*launcher, train)
+    assert "\nranks: of 2 ranks rank " in done.stderr
     _, report = run_json(*launcher, train)
     titles = [loop["title"] for loop in report["loops"]]
     assert [title.partition(", ")[2] for title in titles] == ["rank 0", "rank 1"]

@@ -12,7 +12,7 @@ from brimful import PlanError
 from brimful.cli.options import Dtype, Eos, Format, Json
 
 _PROGRAM = "program"
-_OUTPUTS = {"trace", "jsonl", "json"}  # what every target can have
+_OUTPUTS = {"html", "trace", "jsonl", "json"}  # what every target can have
 _DRAWN = {"steps", "step_ms"}  # what a loader drawn by the command has
 
 
@@ -47,6 +47,9 @@ def profile(
             "are drawn as fast as they come.",
             min=0,
         ),
+    ] = None,
+    html: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a report to look at.")
     ] = None,
     trace: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write a trace for Perfetto or Chrome.")
@@ -94,7 +97,7 @@ def profile(
 
       brimful profile shards/ --step-ms 80
 
-      brimful profile train:make_loader --trace trace.json
+      brimful profile train:make_loader --html report.html
 
       brimful profile -- python train.py --lr 3e-4
 
@@ -106,7 +109,7 @@ def profile(
         for name in ctx.params
         if name not in {"target"} and ctx.get_parameter_source(name).name == "COMMANDLINE"  # type: ignore[union-attr]
     }
-    outputs = {"trace": trace, "jsonl": jsonl}
+    outputs = {"html": html, "trace": trace, "jsonl": jsonl}
     if program is not None:
         from brimful.cli.profile_program import run_program
 

@@ -12,18 +12,25 @@ from typing import Any
 from rich.console import Console
 
 from brimful.cli.profile_text import print_profile
-from brimful.cli.text import make_console, print_path
+from brimful.cli.text import make_console, print_filled, print_path
+from brimful.profiling.diagnosis import Diagnosis
 from brimful.profiling.figures import Profile
+from brimful.profiling.ranks import RankReport
+from brimful.profiling.report.sources import Sources
 from brimful.profiling.verdict import verdict
 
 
 @dataclass(frozen=True)
 class Told:
-    """One loop over a loader. diagnosis: of a loader that gives one."""
+    """One loop over a loader, with what else is known: the loader's answers and its sources, and
+    the same loop in all ranks.
+    """
 
     title: str
     profile: Profile
-    diagnosis: Any = None
+    diagnosis: Diagnosis | None = None
+    sources: Sources | None = None
+    ranks: RankReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -33,6 +40,7 @@ class Told:
             "stats": self.profile.stats.as_dict(),
             "verdict": dataclasses.asdict(verdict(self.profile)),
             **({} if self.diagnosis is None else {"diagnosis": self.diagnosis.as_dict()}),
+            **({} if self.ranks is None else {"ranks": self.ranks.as_dict()}),
         }
 
 
@@ -58,10 +66,10 @@ def write_outputs(
 
 
 def print_told(console: Console, told: Told) -> None:
-    """Figures, verdict and diagnosis."""
-    print_profile(console, told.title, told.profile, verdict(told.profile))
-    if told.diagnosis is not None:
-        print_path(console, "\n", told.diagnosis)
+    """Figures, answers and the verdict; and how ranks compare."""
+    print_profile(console, told.title, told.profile, verdict(told.profile), told.diagnosis)
+    if told.ranks is not None:
+        print_filled(console, f"\nranks: {told.ranks.summary()}. {told.ranks.advice}".rstrip())
 
 
 def print_json(told: Sequence[Told], **more: Any) -> None:
@@ -82,6 +90,20 @@ def tell(told: Told, *, outputs: Mapping[str, Path | None], json: bool) -> None:
     write_outputs(console, told, outputs)
 
 
+def _write_html(told: Told, path: Path) -> None:
+    from brimful.profiling.report import write_html
+
+    write_html(
+        path,
+        told.profile,
+        verdict(told.profile),
+        sources=told.sources,
+        diagnosis=told.diagnosis,
+        ranks=told.ranks,
+        title=told.title,
+    )
+
+
 def _write_trace(told: Told, path: Path) -> None:
     from brimful.profiling.trace import write_trace
 
@@ -94,4 +116,4 @@ def _write_jsonl(told: Told, path: Path) -> None:
     write_jsonl(told.profile, path)
 
 
-_WRITERS = {"trace": _write_trace, "jsonl": _write_jsonl}
+_WRITERS = {"html": _write_html, "trace": _write_trace, "jsonl": _write_jsonl}

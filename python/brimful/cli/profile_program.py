@@ -38,6 +38,7 @@ from brimful.cli.text import (
     print_table,
 )
 from brimful.profiling.figures import ProfileStats
+from brimful.profiling.ranks import RankReport, rank_figures
 from brimful.profiling.saved import SavedProfile, read_saved
 
 TICK_SECONDS = 0.25
@@ -62,7 +63,9 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
             f"brimful: process {process} ended without a word, by a signal or os._exit: its sums "
             "may be half a second old, and its batches one by one are not known",
         )
-    told = [Told(_title(loop, loops), loop.profile) for loop in loops]
+    told = [
+        Told(_title(loop, loops), loop.profile, ranks=_ranks(loop.place, loops)) for loop in loops
+    ]
     if json:
         print_json(told, command=list(command), exit_code=code)
     if not told:
@@ -91,6 +94,14 @@ def _most_lost(loops: Sequence[SavedProfile]) -> int:
     place = max(seconds, key=lambda name: seconds[name])
     of_place = [number for number, loop in enumerate(loops) if loop.place == place]
     return max(of_place, key=lambda number: loops[number].profile.stats.stall_seconds)
+
+
+def _ranks(place: str, all_loops: Sequence[SavedProfile]) -> RankReport | None:
+    """The ranks of one loop side by side, where all of a job have run here."""
+    loops = [loop for loop in all_loops if loop.place == place]
+    if len(loops) < 2 or [loop.rank for loop in loops] != list(range(len(loops))):
+        return None
+    return RankReport(ranks=tuple(rank_figures(loop.profile, loop.rank or 0) for loop in loops))
 
 
 def _title(loop: SavedProfile, loops: Sequence[SavedProfile]) -> str:

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rich.console import Group
 from rich.live import Live
 from rich.progress_bar import ProgressBar
+from rich.table import Table
 from rich.text import Text
 
 import brimful as bf
@@ -25,9 +25,12 @@ from brimful.cli.profile_live import live_figures
 from brimful.cli.profile_output import Told, check_outputs, tell
 from brimful.cli.source import Source
 from brimful.cli.text import block, make_console
+from brimful.profiling.diagnose import diagnose
 from brimful.profiling.profiler import Profiler
+from brimful.profiling.report.sources import sources_of
 
 REFRESH_SECONDS = 0.2
+BAR_WIDTH = 40
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 SHARDS = {"batch_size": 8, "seq_len": 4096, "shuffle": True}
 
@@ -56,9 +59,10 @@ def run_target(
         whole = draw(profiler, steps, step_seconds)
         if not profiler.stats().batches:
             raise PlanError(f"{target} gave no batch: there is nothing to profile")
-        diagnose = getattr(loader, "diagnose", None)
-        diagnosis = diagnose() if diagnose is not None and whole else None
-        tell(Told(target, profiler.profile(), diagnosis), outputs=outputs, json=json)
+        profile = profiler.profile()
+        diagnosis = diagnose(loader, profile=profile) if whole else None
+        told = Told(target, profile, diagnosis, sources_of(loader))
+        tell(told, outputs=outputs, json=json)
     finally:
         close = getattr(loader, "close", None)
         if close is not None and not is_function(target):
@@ -96,12 +100,13 @@ def draw(profiler: Profiler, steps: int, step_seconds: float | None) -> bool:
     return True
 
 
-def _display(profiler: Profiler, drawn: int, steps: int, mark: str) -> Group:
-    stats = profiler.stats()
-    bar = ProgressBar(total=steps, completed=drawn, width=40)
-    return Group(
-        bar, Text(f"batch {drawn:,} of {steps:,}, {live_figures(stats, mark)}", no_wrap=True)
-    )
+def _display(profiler: Profiler, drawn: int, steps: int, mark: str) -> Table:
+    """Two lines: how far it is, and the figures so far."""
+    lines = Table.grid()
+    lines.add_row(ProgressBar(total=steps, completed=drawn, width=BAR_WIDTH))
+    figures = live_figures(profiler.stats(), mark)
+    lines.add_row(Text(f"batch {drawn:,} of {steps:,}, {figures}", no_wrap=True))
+    return lines
 
 
 def _opened(target: str, settings: Mapping[str, Any]) -> bf.DataLoader:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from rich.console import Console
 
 from brimful.cli.text import block, brief, count, duration, percent, print_path
+from brimful.profiling.diagnosis import Diagnosis
 from brimful.profiling.figures import LoaderFacts, Profile, ProfileStats, Verdict
 from brimful.profiling.verdict import describe
 from brimful.wording import counted
@@ -17,8 +18,16 @@ BAR_WIDTH = 30
 WORTH_NAMING = 0.005  # of the whole time
 
 
-def print_profile(console: Console, title: str, profile: Profile, verdict: Verdict) -> None:
-    """One loop: what it drew from and at what pace, where its seconds went, what to change."""
+def print_profile(
+    console: Console,
+    title: str,
+    profile: Profile,
+    verdict: Verdict,
+    diagnosis: Diagnosis | None = None,
+) -> None:
+    """One loop: what it drew from and at what pace, where its seconds went; answers, where there
+    is a diagnosis; and at the end, where it is seen first, what to change.
+    """
     print_path(console, "", title)
     for name, value in figure_lines(profile):
         _print_pair(console, name, value)
@@ -28,6 +37,9 @@ def print_profile(console: Console, title: str, profile: Profile, verdict: Verdi
         bar = block(console) * round(BAR_WIDTH * share)
         _print_pair(console, name, f"{duration(seconds):>8} {percent(share):>8}  {bar}".rstrip())
     console.print()
+    if diagnosis is not None:
+        _print_diagnosis(console, diagnosis)
+        console.print()
     lines = describe(verdict, profile).split("\n")
     console.print(_filled(console, f"verdict: {lines[0]}"), style="bold", markup=False)
     for line in lines[1:]:
@@ -71,6 +83,21 @@ def spent(stats: ProfileStats) -> Iterator[tuple[str, float]]:
     named = stats.first_batch_seconds + stats.stall_seconds + stats.step_seconds
     if stats.wall_seconds - named >= WORTH_NAMING * stats.wall_seconds:
         yield "elsewhere", stats.wall_seconds - named
+
+
+def _print_diagnosis(console: Console, diagnosis: Diagnosis) -> None:
+    """Its lines by area: what is to be looked at, and what is as it should be."""
+    area = ""
+    for line in diagnosis.lines:
+        if line.area != area:
+            area = line.area
+            console.print(area, style="bold", markup=False)
+        text = f"{line.question} {line.figure[:1].upper()}{line.figure[1:]}."
+        if line.advice:
+            text += f" {line.advice}"
+        style = "bold" if line.status == "look here" else ""
+        filled = _filled(console, f"  {line.status:<12}  {text}", indent=2 + NAME_WIDTH)
+        console.print(filled, markup=False, style=style)
 
 
 def _described(facts: LoaderFacts) -> str:
