@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from brimful.profiling.report.elements import Html, element
 
@@ -32,3 +33,14 @@ def left_axis(labels: list[tuple[float, str]], height: float) -> Html:
 def beside(axis: Html, drawing: Html) -> Html:
     """A chart with its left axis."""
     return element("div", axis, drawing, class_="plot")
+
+
+def span(values: Sequence[float]) -> tuple[float, float, list[float]]:
+    """Lowest and highest of a scale that need not begin at 0, and round numbers between."""
+    low, high = min(values), max(values)
+    if low == high:
+        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
+    step = ticks(high - low, 3)[1]
+    first = math.ceil(low / step - 1e-9)
+    last = math.floor(high / step + 1e-9)
+    return low, high, [step * k for k in range(first, last + 1)]

@@ -41,7 +41,14 @@ def write_html(
     Raises:
         FileNotFoundError: its folder is not there.
     """
-    page = html(profile, verdict, sources=sources, diagnosis=diagnosis, ranks=ranks, title=title)
+    page = html(
+        profile,
+        verdict,
+        sources=sources,
+        diagnosis=diagnosis,
+        ranks=ranks,
+        title=title,
+    )
     Path(path).write_text(page, encoding="utf-8")
 
 
@@ -89,6 +96,7 @@ def html(
             "header",
             _mast(name),
             element("h1", unbroken(verdict.headline)),
+            _promise(verdict, starved=stats.starvation is not None),
             _chips(facts, stats),
             _simulated(facts),
             vessels(profile.batches),
@@ -140,6 +148,21 @@ def _hatches() -> Html:
 def _mast(name: str) -> Html:
     called = element("span", name, class_="what")
     return element("div", _mark(), element("span", "brimful"), called, class_="mast")
+
+
+def _promise(verdict: Verdict, *, starved: bool) -> Html:
+    """What there is to gain, in a sentence; nothing where it is not worth one."""
+    now, then = verdict.step_seconds, verdict.without_both
+    if not now or not then or now < 1.02 * then:
+        return Html("")
+    waiting = "starvation" if starved else "stall"
+    return element(
+        "p",
+        f"A step takes {duration(now)}; without {waiting} and padding it would take ",
+        element("b", f"{duration(then)}, {now / then:.2f} times as fast"),
+        ".",
+        class_="sub",
+    )
 
 
 def _mark() -> Html:

@@ -20,6 +20,7 @@ from brimful.wording import duration, percent
 
 # The consumer's own time is no loss; what makes batches late is all of one colour.
 _COLOURS = {"consumer": "work", "padding": "padding", "first batch": "first"}
+_NOW = "as it is"
 
 
 def useful_share(stats: ProfileStats) -> float | None:
@@ -129,7 +130,7 @@ def gains(verdict: Verdict, *, starved: bool) -> Html:
     if not now:
         return Html("")
     rows = [
-        ("as it is", now, "stall"),
+        (_NOW, now, "stall"),
         (f"without {'starvation' if starved else 'stall'}", verdict.without_stall, "work"),
         ("without padding", verdict.without_padding, "work"),
         ("without both", verdict.without_both, "good"),
@@ -138,9 +139,9 @@ def gains(verdict: Verdict, *, starved: bool) -> Html:
     bars = [
         Bar(
             label,
-            f"{duration(seconds)}{'' if seconds == now else f' · {_factor(now, seconds)}'}",
+            f"{duration(seconds)}{'' if label == _NOW else f' · {_factor(now, seconds)}'}",
             [(seconds / scale, colour, "")],
-            strong=seconds == now and label == "as it is",
+            strong=label == _NOW,
         )
         for label, seconds, colour in rows
         if seconds is not None

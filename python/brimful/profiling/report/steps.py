@@ -149,11 +149,16 @@ def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
     chosen = {"A usual step": known[len(known) // 2], "The longest wait": known[-1]}
     if len(known) < 3:
         chosen.pop("A usual step")
-    span = max(_span(batch) for batch in chosen.values())
-    if not span:
-        return Html("")
+    widest = max(_span(batch) for batch in chosen.values())
     keys: dict[str, str] = {}
-    figures = [_step(f"fall-{i}", *item, span, keys) for i, item in enumerate(chosen.items())]
+    figures = []
+    for i, (title, batch) in enumerate(chosen.items()):
+        own = _span(batch)
+        if own:  # on one scale, unless that leaves nothing to be seen of the shorter one
+            span = own if own < widest / 4 else widest
+            figures.append(_step(f"fall-{i}", title, batch, span, keys))
+    if not figures:
+        return Html("")
     lead = (
         "From the making of a batch to the end of its use. The parts of making are drawn one after "
         "the other, and a batch that was ready ahead as if it had been finished just before next()."
