@@ -110,8 +110,8 @@ def test_a_consumer_that_makes_its_batches_does_so_inside_its_wait():
     )
     assert slices(profile_of(batch, workers=0), "consumer") == [
         ("stall", 1000, 1100),
-        ("load", 1000, 1080),
-        ("collate", 1060, 1080),
+        ("load", 1020, 1100),
+        ("collate", 1080, 1100),
         ("work", 1100, 1300),
     ]
 

@@ -32,6 +32,10 @@ from brimful.mix_rule import unchanged
 from brimful.mix_state import history_entries
 from brimful.pinned import PinnedBlocks
 from brimful.place import Place, checked_epoch
+from brimful.profiling.logged import Logged
+from brimful.profiling.native_timeline import Numberings, timeline_of
+from brimful.profiling.notes import Notes
+from brimful.profiling.timeline import Timeline
 from brimful.quarantine import BadDocument, Quarantine
 from brimful.ranks import share_of_process
 from brimful.records import BatchRecord, records
@@ -53,7 +57,7 @@ if TYPE_CHECKING:
 _PROMPT_DOCUMENTS = 4_000_000
 
 
-class DataLoader(TorchAttributes, metaclass=ABCMeta):
+class DataLoader(TorchAttributes, Logged, metaclass=ABCMeta):
     """Batches of packed documents, made ahead by threads, the same for any number of them.
 
     One iteration is one epoch; the next one, also after a `break`, is the next epoch by itself.
@@ -171,6 +175,7 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         self._steps = native.make_steps(self._plan, self._geometry)
         self._skip = native.make_skip(config)
         self._quarantine = Quarantine(self._ledger, self.corpus)
+        self._numberings = Numberings()
         self._lap: Stats | None = None
         self._loss_warning = LossWarning(self._ledger, config)
         self._lengths: dict[tuple[int, int, int, int], int] = {}
@@ -400,6 +405,7 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
             all_ranks, exposure = state_module.read_counts(state, len(self.corpus.sources))
             self._ledger.restore(all_ranks, exposure, resumed.ahead)
         self._quarantine.listed(self._steps)  # by the numbers that steps had
+        self._numberings.change(self._delivered(), self._steps)
         self._steps = resumed.steps
         self._skip = resumed.skip
         self._plan = resumed.plan
@@ -465,6 +471,12 @@ class DataLoader(TorchAttributes, metaclass=ABCMeta):
         these the ones from number `since` on.
         """
         return records(self._ledger, None if self._feed is None else self._feed.transfer, since)
+
+    def _delivered(self) -> int:
+        return self._ledger.num_records
+
+    def _make_timeline(self, notes: Notes) -> Timeline:
+        return timeline_of(self, notes)
 
     @property
     def bad_documents(self) -> list[BadDocument]:

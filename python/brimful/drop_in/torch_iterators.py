@@ -30,6 +30,7 @@ from brimful.drop_in.torch_samplers import (
     take_states,
 )
 from brimful.drop_in.torch_state import Resumption, TorchPlace, begin_again, dataset_with_state
+from brimful.drop_in.torch_stats import Moment
 
 if TYPE_CHECKING:
     from brimful.drop_in.torch_loader import TorchLoader
@@ -80,15 +81,16 @@ class _Watched(_BaseDataLoaderIter):
         clock = self._clock
         clock.batches += 1
         self._place.taken += 1
+        now = perf_counter()
+        clock.last.append(Moment(entered, now, self._began is not None and not self._interrupted))
         if self._began is None:
-            clock.stall_seconds += perf_counter() - entered
+            clock.stall_seconds += now - entered
         else:
-            self._first_batch(entered)
+            self._first_batch(entered, now)
         return batch
 
-    def _first_batch(self, entered: float) -> None:
+    def _first_batch(self, entered: float, now: float) -> None:
         """It is one of an epoch, or the first behind an interrupted one, which is lost by then."""
-        now = perf_counter()
         if self._interrupted:
             self._clock.stall_seconds += now - entered
             self._place.taken += 1

@@ -16,6 +16,10 @@ from brimful.drop_in.torch_samplers import has_epoch, samplers_of
 from brimful.drop_in.torch_state import Resumption, TorchPlace, make_state, read_state
 from brimful.drop_in.torch_stats import Clock, TorchStats
 from brimful.loader import DataLoader
+from brimful.profiling.logged import Logged
+from brimful.profiling.notes import Notes
+from brimful.profiling.timeline import Timeline
+from brimful.profiling.torch_timeline import timeline_of
 
 if TYPE_CHECKING:
     from brimful.profiling.diagnosis import Diagnosis
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
     from brimful.profiling.ranks import RankReport
 
 
-class TorchLoader(data.DataLoader[Any]):
+class TorchLoader(Logged, data.DataLoader[Any]):
     """torch's DataLoader, which does everything as it always did, tells how long it was waited for,
     and goes on from a state. Made by `brimful.DataLoader` for whatever is no token corpus.
     """
@@ -122,6 +126,12 @@ class TorchLoader(data.DataLoader[Any]):
         from brimful.profiling.diagnose import diagnose  # which needs this module
 
         return diagnose(self, documents=documents, profile=profile, ranks=ranks)
+
+    def _delivered(self) -> int:
+        return self._clock.batches
+
+    def _make_timeline(self, notes: Notes) -> Timeline:
+        return timeline_of(self._clock, notes)
 
     def explain(self) -> Explanation:
         """That torch serves the dataset and why; torch's arguments keep their meaning."""

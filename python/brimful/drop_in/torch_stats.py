@@ -5,7 +5,8 @@ tokens, so that nothing else is counted.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 from typing import Any
 
 from brimful.wording import counted
@@ -45,14 +46,28 @@ class TorchStats:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a batch was asked for and came, by `time.perf_counter()`."""
+
+    entered: float
+    taken: float
+    first: bool
+
+
 @dataclass
 class Clock:
-    """Running sums of one loader's passes, as `TorchStats` has them."""
+    """Running sums of one loader's passes, as `TorchStats` has them, and its last batches."""
 
     batches: int = 0
     stall_seconds: float = 0.0
     first_batch_seconds: float = 0.0
+    last: deque[Moment] = field(default_factory=lambda: deque(maxlen=10_000))
 
     def read(self) -> TorchStats:
         """The sums now."""
-        return TorchStats(**vars(self))
+        return TorchStats(
+            batches=self.batches,
+            stall_seconds=self.stall_seconds,
+            first_batch_seconds=self.first_batch_seconds,
+        )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful.profiling.usage import Usage, usage
+from brimful.records import BatchRecord
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
 
@@ -77,6 +78,10 @@ class WaitClock:
     def starved(self) -> list[tuple[int, float]] | None:
         """The same of seconds that a device waited for batches; None: the loader does not know."""
         return None
+
+    def records(self) -> tuple[BatchRecord, ...]:
+        """What a loader's own threads recorded of each batch; only brimful's do."""
+        return ()
 
     def stats(self) -> MakerStats:
         """Of all makers together."""

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from brimful.records import BatchRecord
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
 
@@ -178,11 +179,22 @@ class LoaderFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """A finished profile, or one so far. `batches` are the last ones; `stats` speaks of all."""
+    """A finished profile, or one so far.
+
+    Attributes:
+        facts: how the loader is set up.
+        stats: sums over all batches.
+        batches: the last 10,000.
+        records: of a native loader, what its threads did meanwhile: by batch, of the last 10,000
+            that it delivered, whoever took them.
+        began: when the profile did, by `time.perf_counter()`, as records tell time.
+    """
 
     facts: LoaderFacts
     stats: ProfileStats
     batches: tuple[ProfiledBatch, ...] = ()
+    records: tuple[BatchRecord, ...] = ()
+    began: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,9 +26,20 @@ def batch_objects(profile: Profile) -> list[dict[str, Any]]:
 
 def write_jsonl(profile: Profile, path: str | os.PathLike[str]) -> None:
     """Writes the batches that the profile keeps, one line each, as `batch_objects` has them."""
-    lines = (json.dumps(row, allow_nan=False) + "\n" for row in batch_objects(profile))
+    write_objects(batch_objects(profile), path)
+
+
+def write_objects(objects: Iterable[dict[str, Any]], path: str | os.PathLike[str]) -> None:
+    """Writes one object a line; numbers that are none become strings, "nan", "inf" and "-inf"."""
     with Path(path).open("w", encoding="utf-8") as file:
-        file.writelines(lines)
+        for entry in objects:
+            file.write(json.dumps(_plain(entry), allow_nan=False) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _object(batch: ProfiledBatch) -> dict[str, Any]:

@@ -16,6 +16,7 @@ class NativeClock(WaitClock):
         super().__init__()
         self._loader = loader
         self._before = loader.stats()
+        self._first = loader._ledger.num_records
         # Batches by the numbers of their records: those that were not read yet, and those that did
         # not tell yet how long the device waited.
         self._unread: dict[int, int] = {}
@@ -56,6 +57,10 @@ class NativeClock(WaitClock):
             newest = found[-1][1]
             self._unstarved = {record: n for record, n in waiting.items() if record > newest}
         return [(number, seconds) for number, _, seconds in found]
+
+    def records(self) -> tuple[BatchRecord, ...]:
+        """All since the profile began, of the last 10,000."""
+        return tuple(self._loader.records(self._first))
 
     def stats(self) -> MakerStats:
         """Threads and device as the loader counts them."""

@@ -133,7 +133,13 @@ class Profiler:
 
     def profile(self) -> Profile:
         """Everything so far, with each of the last 10,000 batches."""
-        return Profile(facts=self.facts, stats=self.stats(), batches=self._rows.batches())
+        return Profile(
+            facts=self.facts,
+            stats=self.stats(),
+            batches=self._rows.batches(),
+            records=self._clock.records(),
+            began=self._rows.began,
+        )
 
     def verdict(self) -> Verdict:
         """Seconds lost by cause so far, most first, and the step that would be left without."""

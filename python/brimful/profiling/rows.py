@@ -56,21 +56,21 @@ class Rows:
         self._rows: deque[Row] = deque()
         self._with_lengths: deque[Row] = deque()
         self._lengths = 0
-        self._began = self._until = 0.0
+        self.began = self._until = 0.0
         # Whose step it is, and of which pass; one that was left in its middle must be free to go.
         self._running: tuple[weakref.ref[Any], Row] | None = None
 
     @property
     def wall_seconds(self) -> float:
         """From the beginning of the first pass to the last moment that is accounted for."""
-        return self._until - self._began
+        return self._until - self.began
 
     def begin_pass(self) -> float:
         """Now; a step that nobody ended stays unknown."""
         now = time.perf_counter()
         self._running = None
-        if self._began == 0.0:
-            self._began = self._until = now
+        if self.began == 0.0:
+            self.began = self._until = now
         return now
 
     def enter(self, of: Any) -> float:
@@ -93,7 +93,7 @@ class Rows:
         number = self.sums.batches
         self.sums.add_wait(wait, first=first)
         known = ProfiledBatch(
-            number=number, first=first, entered=since - self._began, wait=wait, step=None
+            number=number, first=first, entered=since - self.began, wait=wait, step=None
         )
         row = Row(known, now)
         self._rows.append(row)

@@ -23,7 +23,14 @@ class Tracks:
         self._names: dict[int, str] = {}  # of tracks, by their place from the top
         self._events: list[dict[str, Any]] = []
 
-    def slice(self, track: int, name: str, begin: float, seconds: float, **details: Any) -> None:
+    def slice(
+        self,
+        track: int,
+        name: str,
+        begin: float,
+        seconds: float,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
         """A stretch of time; details of None are left out."""
         self._events.append(
             {
@@ -33,7 +40,7 @@ class Tracks:
                 "tid": track,
                 "ts": _micro(begin),
                 "dur": round(_micro(begin + seconds) - _micro(begin), 3),
-                "args": {key: value for key, value in details.items() if value is not None},
+                "args": {key: value for key, value in (details or {}).items() if value is not None},
             }
         )
 
