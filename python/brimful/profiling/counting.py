@@ -264,7 +264,7 @@ def _parts(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         yield from value.values()
     elif isinstance(value, (tuple, list)):
-        if value and not isinstance(value[0], (int, float, str, bytes)):
+        if value and not isinstance(value[0], (int, float)):
             yield from value
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         yield from (getattr(value, field.name) for field in dataclasses.fields(value))
