@@ -30,6 +30,8 @@ from brimful.profiling.report import Sources, html, sources_of, write_html
 from brimful.profiling.report.axis import ticks
 from brimful.profiling.report.elements import element, strip
 from brimful.profiling.report.fullness import STRATEGIES
+from brimful.profiling.timeline import Timeline
+from brimful.profiling.timeline_rows import TimelineStep
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
 from brimful.wording import percent
@@ -311,6 +313,83 @@ def test_ranks_are_shown_side_by_side():
         "\nRanks\n"
         not in Page(html(MANY, VERDICT, ranks=RankReport(ranks=(figures(0, 1.0),)))).words
     )
+
+
+def step_of(number: int, logged: dict[str, float], stall: float = 0.0) -> TimelineStep:
+    return TimelineStep(
+        step=number,
+        epoch=0,
+        batches=1,
+        first=number == 0,
+        entered=number * 0.1,
+        taken=number * 0.1,
+        seconds=0.1,
+        stall_seconds=stall,
+        logged=logged,
+    )
+
+
+def test_a_spike_is_marked_and_what_came_with_it_is_named():
+    losses = [3 + 0.01 * (i % 5) for i in range(60)]
+    losses[40] = 9.0
+    rows = [step_of(i, {"loss": x, "lr": 0.1}, 0.5 * (i == 39)) for i, x in enumerate(losses)]
+    timeline = Timeline(rows)
+    page = Page(html(MANY, VERDICT, timeline=timeline))
+    assert "Beside the spike of loss at step 40" in page.words
+    assert str(timeline.beside(40).standing_out[0]) in page.words
+    assert any("stall seconds 0.5 at step 39" in data for _, data in page.texts)
+    assert [line for line in page.all("line") if line["class"] == "spike"]
+    curves = [curve["points"].split() for curve in page.all("polyline")]
+    assert [len(curve) for curve in curves] == [60, 60]
+    highest = min(curves[0], key=lambda point: float(point.split(",")[1]))
+    assert float(highest.split(",")[0]) == pytest.approx(1000 * 40 / 59, abs=0.1)
+
+
+def test_a_value_that_is_no_number_breaks_the_curve():
+    losses = [1.0, 2.0, float("nan"), 3.0, float("inf"), float("inf"), 2.0]
+    page = Page(
+        html(
+            MANY,
+            VERDICT,
+            timeline=Timeline([step_of(i, {"loss": x}) for i, x in enumerate(losses)]),
+        )
+    )
+    assert [len(curve["points"].split()) for curve in page.all("polyline")] == [
+        2,
+        2,
+        2,
+    ]  # a dot has two ends
+    assert page.words.count("no number at step") == 3
+
+
+def test_a_long_curve_loses_no_spike():
+    losses = [1.0] * 9000
+    losses[4321] = 50.0
+    page = Page(
+        html(
+            MANY,
+            VERDICT,
+            timeline=Timeline([step_of(i, {"loss": x}) for i, x in enumerate(losses)]),
+        )
+    )
+    (curve,) = page.all("polyline")
+    points = [tuple(map(float, point.split(","))) for point in curve["points"].split()]
+    assert len(points) < 1500
+    assert min(points, key=lambda point: point[1])[0] == pytest.approx(1000 * 4321 / 8999, abs=0.1)
+
+
+def test_the_mix_of_a_run_is_drawn_from_its_plan():
+    corpus = mixed({"web": [5] * 60, "code": [5] * 60}, weights={"web": 3, "code": 1})
+    loader = bf.DataLoader(corpus, seq_len=10)
+    list(loader)
+    timeline = loader.timeline
+    page = Page(html(MANY, VERDICT, timeline=timeline))
+    held = timeline.exposure(3)
+    whole = sum(row["tokens"] for row in held.values())
+    for name, row in held.items():
+        assert f"step 3: {name} {100 * row['tokens'] / whole:.1f} %" in page.words
+    assert "\nThe run\n" in page.words
+    assert "\nThe run\n" not in Page(html(MANY, VERDICT, timeline=Timeline([]))).words
 
 
 times = st.just(0.0) | st.floats(1e-9, 1e4)

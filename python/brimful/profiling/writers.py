@@ -10,6 +10,7 @@ from typing import Any
 from brimful._core import PlanError
 from brimful.profiling.figures import Profile
 from brimful.profiling.jsonl import write_jsonl
+from brimful.profiling.logged import Logged
 from brimful.profiling.trace import write_trace
 from brimful.profiling.verdict import verdict
 
@@ -42,4 +43,6 @@ def _write_page(profile: Profile, loader: Any, target: Path) -> None:
     from brimful.profiling.report.page import write_html  # its drawings are wanted here alone
     from brimful.profiling.report.sources import sources_of
 
-    write_html(target, profile, verdict(profile), sources=sources_of(loader))
+    timeline = loader.timeline if isinstance(loader, Logged) else None
+    found = sources_of(loader)
+    write_html(target, profile, verdict(profile), sources=found, timeline=timeline)

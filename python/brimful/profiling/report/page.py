@@ -10,6 +10,7 @@ from brimful.profiling.figures import LoaderFacts, Profile, ProfileStats, Verdic
 from brimful.profiling.ranks import RankReport
 from brimful.profiling.report.elements import Html, element, joined, unbroken
 from brimful.profiling.report.fullness import by_strategy, histogram
+from brimful.profiling.report.run import over_run
 from brimful.profiling.report.seconds import (
     device_time,
     findings,
@@ -23,6 +24,7 @@ from brimful.profiling.report.system import diagnosis_lines, ranks_side_by_side
 from brimful.profiling.report.tables import everything, settings, slowest
 from brimful.profiling.report.threads import by_thread
 from brimful.profiling.report.vessels import vessels
+from brimful.profiling.timeline import Timeline
 from brimful.wording import brief, count, counted, duration, percent
 
 
@@ -34,6 +36,7 @@ def write_html(
     sources: Sources | None = None,
     diagnosis: Diagnosis | None = None,
     ranks: RankReport | None = None,
+    timeline: Timeline | None = None,
     title: str | None = None,
 ) -> None:
     """Writes the page of `html` into a file, UTF-8.
@@ -47,6 +50,7 @@ def write_html(
         sources=sources,
         diagnosis=diagnosis,
         ranks=ranks,
+        timeline=timeline,
         title=title,
     )
     Path(path).write_text(page, encoding="utf-8")
@@ -59,6 +63,7 @@ def html(
     sources: Sources | None = None,
     diagnosis: Diagnosis | None = None,
     ranks: RankReport | None = None,
+    timeline: Timeline | None = None,
     title: str | None = None,
 ) -> str:
     """A profile as a page that needs nothing else: it loads no file and runs no script.
@@ -69,6 +74,7 @@ def html(
         sources: what came from which source; `sources_of(loader)` where it knows.
         diagnosis: what `loader.diagnose()` answered.
         ranks: profiles of all ranks, as `gather()` has them.
+        timeline: `loader.timeline`, for what was logged and spikes of it.
         title: of the page; None: the loader's name.
     """
     facts, stats = profile.facts, profile.stats
@@ -80,6 +86,7 @@ def html(
         gains(verdict, starved=stats.starvation is not None),
         over_steps(profile.batches),
         waterfall(profile.batches),
+        over_run(timeline),
         histogram(profile),
         by_strategy(profile),
         exposure_by_source(sources),
