@@ -188,6 +188,13 @@ def test_strategies_are_what_pack_gives():
         assert any(part.startswith(f"{plan.num_bins:,} row") for part in told)
 
 
+def test_only_the_last_of_many_segments_are_packed():
+    batches = tuple(batch(i, lengths=(1 + i // 90,) * 800) for i in range(100))
+    words = Page(html(profile_of(batches), VERDICT)).words
+    assert "What bf.pack makes of the last 65,536 segments" in words
+    assert "80,000 segments" in words, "the histogram is of all"
+
+
 def test_what_was_not_measured_is_left_out():
     bare = Profile(facts=LoaderFacts(kind="iterable", name="list"), stats=ProfileStats())
     nothing = Verdict(

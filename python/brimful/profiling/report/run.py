@@ -24,7 +24,7 @@ _HEIGHT, _TOP = 110.0, 8.0
 _COLUMNS = 120
 _MOST_NUMBERS = 6  # curves; who logs more has a logger of his own
 _MOST_SPIKES = 3
-_MIX = ("work", "first", "good", "starve", "collate", "rest")  # of the sources, most first
+_MIX = ("work", "good", "first", "starve", "collate", "rest")  # of the sources, most first
 
 
 def over_run(timeline: Timeline | None) -> Html:
