@@ -32,10 +32,17 @@ class Notes:
 
     def __init__(self) -> None:
         self._notes: deque[tuple[int, int | None, dict[str, Any]]] = deque(maxlen=_MOST)
+        self._newest: dict[str, Any] = {}
 
     def add(self, batch: int, step: int | None, numbers: Mapping[str, Any]) -> None:
         """Raises PlanError for what is no number."""
-        self._notes.append((batch, step, {name: _kept(name, x) for name, x in numbers.items()}))
+        kept = {name: _kept(name, value) for name, value in numbers.items()}
+        self._notes.append((batch, step, kept))
+        self._newest |= kept
+
+    def newest(self) -> dict[str, float]:
+        """The last number of each name; waits for devices that hold one."""
+        return {name: float(value) for name, value in dict(self._newest).items()}
 
     def read(self) -> list[Note]:
         """All that are kept, in order; waits for devices that hold numbers."""
