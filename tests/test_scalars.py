@@ -1,7 +1,9 @@
 """Figures for loggers: flat names and numbers, shown with TensorBoard."""
 
-import warnings
 from pathlib import Path
+
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from torch.utils.tensorboard import SummaryWriter
 
 import brimful as bf
 from brimful.profiling.scalars import scalars
@@ -39,10 +41,6 @@ def test_every_kind_of_figures_can_be_logged():
 
 
 def test_tensorboard_shows_what_stats_say(tmp_path: Path):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # of TensorBoard's own imports
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-        from torch.utils.tensorboard import SummaryWriter
     loader = loader_of()
     wanted = []
     with SummaryWriter(tmp_path) as writer:
