@@ -34,9 +34,7 @@ from brimful.cli.padding import padded_loader
 
 def padded():
     corpus = bf.open("shards/")
-    return padded_loader(
-        corpus, batch_size=8, seq_len=4096, num_workers=2, shuffle=True, seed=17
-    )
+    return padded_loader(corpus, batch_size=8, seq_len=4096, num_workers=2, shuffle=True, seed=17)
 
 
 def packed():

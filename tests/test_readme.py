@@ -94,6 +94,8 @@ def test_formats_extras_and_commands_are_those_that_exist() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     named = README[README.index("Extras: ") :].split(".\n", 1)[0]
     assert set(names_in(named)) == set(project["optional-dependencies"])
+    listed = [name for row in table(page("quickstart"), "extra") for name in names_in(row[0])]
+    assert sorted(listed) == sorted(project["optional-dependencies"])
     commands = {command.callback.__name__ for command in app.registered_commands}
     text = README + "".join(path.read_text() for path in PAGES)
     shown = "".join(re.findall(r"```sh\n.*?```|`brimful [^`]+`", text, re.DOTALL))
