@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
+from dataclasses import fields, replace
 from html.parser import HTMLParser
 from importlib import resources
 from typing import Any
@@ -34,7 +34,7 @@ from brimful.profiling.timeline import Timeline
 from brimful.profiling.timeline_rows import TimelineStep
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
-from brimful.wording import percent
+from brimful.wording import duration, percent
 from truth import mixed
 
 VOID = {"meta", "link", "br"}
@@ -216,6 +216,23 @@ def test_a_simulated_accelerator_is_named():
     facts = replace(MANY.facts, simulated_step=0.08)
     assert "The accelerator is simulated" in html(replace(MANY, facts=facts), VERDICT)
     assert "The accelerator is simulated" not in html(MANY, VERDICT)
+
+
+def test_every_sum_of_a_profile_is_in_its_table():
+    shown = [f for f in fields(ProfileStats) if f.name not in ("threads", "length_counts")]
+    starved = Starvation(**{f.name: 0.0 for f in fields(Starvation)})  # type: ignore[arg-type]
+    for i, field in enumerate(shown):
+        value = {"int": 7000 + i, "float": 700.5 + i}.get(field.type.removesuffix(" | None"))
+        stats = ProfileStats(**{field.name: starved if value is None else value})
+        table = Page(html(Profile(facts=MANY.facts, stats=stats), VERDICT)).words
+        told = {
+            None: "starvation: ring",
+            "num_bytes": f"{value} B",
+            "queue_depth": f"{value:.2f}" if value else "",
+        }.get(None if value is None else field.name)
+        if told is None and isinstance(value, int):
+            told = f"{value} B" if field.name.endswith("_bytes") else f"{value:,}"
+        assert (told or duration(value)) in table[table.index("\nEverything\n") :], field.name
 
 
 def test_stall_and_starvation_stay_apart():

@@ -42,11 +42,12 @@ def where_time_went(stats: ProfileStats) -> Html:
         (stats.step_seconds * (0 if used is None else 1 - used), "padding", "steps, on padding"),
         (stats.stall_seconds, "stall", "stall"),
         (stats.first_batch_seconds, "first", "first batches"),
+        (stats.end_seconds, "blocked", "ends of passes"),
     ]
     if used is not None:
         parts[0] = (parts[0][0], "work", "steps, on tokens")
     rest = max(whole - sum(seconds for seconds, _, _ in parts), 0.0)
-    parts.append((rest, "rest", "between passes"))
+    parts.append((rest, "rest", "between passes, and the profile's own counting"))
     told = [
         (seconds, colour, f"{words}: {duration(seconds)}, {percent(seconds / whole)}")
         for seconds, colour, words in parts

@@ -16,6 +16,7 @@ from brimful.profiling.report.elements import (
     line,
     section,
     text,
+    unbroken,
 )
 from brimful.wording import count, duration, percent
 
@@ -203,7 +204,7 @@ def _step(name: str, title: str, batch: ProfiledBatch, span: float, keys: dict[s
         shown = f"{label} {duration(whole)}{ahead}"
         inside = ", ".join(f"{words} {duration(s)}" for s, _, words in parts)
         told.append(f"{shown} ({inside})" if len(parts) > 1 else shown)
-        at, anchor = (x, "start") if x < 0.55 else (1.0, "end")
+        at, anchor = (x, "start") if x < 0.55 else (min(x + whole / span, 1.0), "end")
         marks.append(text(at, y - 4, shown, anchor=anchor, colour="label dark"))
         for seconds, colour, words in parts:
             keys[colour] = words
@@ -213,7 +214,7 @@ def _step(name: str, title: str, batch: ProfiledBatch, span: float, keys: dict[s
     heading = f"{title}: batch {count(batch.number)}"
     return element(
         "figure",
-        element("p", element("strong", heading), f" {', '.join(told)}", class_="track"),
+        element("p", element("strong", heading), unbroken(f" {', '.join(told)}"), class_="track"),
         chart(name, heading, ", ".join(told) + ".", bottom + 18, marks),
     )
 

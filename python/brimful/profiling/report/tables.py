@@ -50,6 +50,7 @@ def _rows(stats: ProfileStats) -> list[tuple[str, str, str]]:
         ("first batch", duration(stats.first_batch_seconds), "from iter() to it, over all passes"),
         ("stall", duration(stats.stall_seconds), "host time in next(), first batches left out"),
         ("stall, share", _share(stats.stall_fraction), "of the time after first batches"),
+        ("ends", duration(stats.end_seconds), "in next() that gave no batch, at ends of passes"),
         ("step", duration(stats.step_seconds), "what the consumer did with batches"),
         ("load", _seconds(stats.load_seconds), "making batches, over all threads or processes"),
         ("blocked", _seconds(stats.blocked_seconds), "of it not running: storage, locks, sleep"),
