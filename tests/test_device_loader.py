@@ -370,6 +370,9 @@ def test_starvation_is_in_the_figures(devices: Devices) -> None:
         of_batches = sum(getattr(one, name) for one in measured)
         assert of_batches == pytest.approx(getattr(found, name))
     assert loader.records(5) == loader.records()[5:]
+    rows = [row for row in loader.timeline if row.starvation is not None]
+    assert sum(row.starvation.seconds for row in rows) == pytest.approx(found.seconds)
+    assert all(row.batches == 1 and not row.first for row in rows)
     lap = loader.stats(lap=True).starvation
     assert lap.batches == found.batches - first.starvation.batches
     assert lap.seconds == pytest.approx(found.seconds - first.starvation.seconds)

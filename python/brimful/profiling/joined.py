@@ -7,6 +7,7 @@ from itertools import zip_longest
 from typing import Any
 
 from brimful.profiling.figures import Profile, ProfiledBatch, ProfileStats
+from brimful.records import BatchRecord
 from brimful.starvation import Starvation
 from brimful.times import add_threads
 
@@ -28,7 +29,21 @@ def joined(earlier: Profile, later: Profile, *, keep: int = 10_000) -> Profile:
         for batch in later.batches
     )
     batches: tuple[ProfiledBatch, ...] = (*earlier.batches, *moved)
-    return Profile(facts=later.facts, stats=stats, batches=batches[-keep:])
+    seconds = earlier.began + earlier.stats.wall_seconds - later.began
+    records = (*earlier.records, *(_moved(record, seconds) for record in later.records))
+    return Profile(
+        facts=later.facts,
+        stats=stats,
+        batches=batches[-keep:],
+        records=records[-keep:],
+        began=earlier.began,
+    )
+
+
+def _moved(record: BatchRecord, seconds: float) -> BatchRecord:
+    moments = ("leased", "claimed", "filled", "entered", "taken")
+    moved = {name: getattr(record, name) + seconds for name in moments}
+    return dataclasses.replace(record, **moved)
 
 
 def _joined_stats(earlier: ProfileStats, later: ProfileStats) -> ProfileStats:

@@ -51,7 +51,7 @@ class Logged(ABC):
     def timeline(self) -> Timeline:
         """The last steps, up to now: what each held, what it waited for and what was logged.
 
-        It is put together anew each time, from up to 10,000 batches: look at it after a run, or now
-        and then.
+        It is put together anew each time, from up to 10,000 batches, which takes some tenths of a
+        second: look at it after a run, or now and then.
         """
         return self._make_timeline(self._notes)

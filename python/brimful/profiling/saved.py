@@ -18,6 +18,7 @@ from brimful.profiling.figures import (
     ProfiledBatch,
     ProfileStats,
 )
+from brimful.records import BatchRecord, BatchStarvation
 from brimful.starvation import Starvation
 from brimful.times import ThreadTimes
 
@@ -53,6 +54,8 @@ def save(folder: Path, profiles: list[SavedProfile]) -> None:
             "facts": vars(saved.profile.facts),
             "stats": _plain_stats(saved.profile.stats),
             "batches": [_plain_batch(batch) for batch in saved.profile.batches],
+            "records": [_plain_record(record) for record in saved.profile.records],
+            "began": saved.profile.began,
         }
         for saved in profiles
     ]
@@ -93,6 +96,17 @@ def _plain_batch(batch: ProfiledBatch) -> dict[str, Any]:
     return {**vars(batch), "figures": vars(batch.figures)}
 
 
+def _plain_record(record: BatchRecord) -> dict[str, Any]:
+    starvation = record.starvation
+    return {**vars(record), "starvation": None if starvation is None else vars(starvation)}
+
+
+def _restored_record(row: dict[str, Any]) -> BatchRecord:
+    starvation = row["starvation"]
+    restored = None if starvation is None else BatchStarvation(**starvation)
+    return BatchRecord(**{**row, "starvation": restored})
+
+
 def _restored(row: dict[str, Any]) -> SavedProfile:
     stats = dict(row["stats"])
     starvation, threads = stats["starvation"], stats["threads"]
@@ -108,6 +122,8 @@ def _restored(row: dict[str, Any]) -> SavedProfile:
             facts=LoaderFacts(**row["facts"]),
             stats=ProfileStats(**stats),
             batches=tuple(_restored_batch(batch) for batch in row["batches"]),
+            records=tuple(_restored_record(record) for record in row["records"]),
+            began=row["began"],
         ),
     )
 
