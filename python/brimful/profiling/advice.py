@@ -35,9 +35,7 @@ def _pace(profile: Profile, means: Pace) -> str:
 def _storage_figure(profile: Profile, means: Pace) -> str:
     stats = profile.stats
     text = f"{_pace(profile, means)}. "
-    if profile.facts.kind == "brimful" and not stats.blocked_seconds:
-        text += "Files were read from storage meanwhile, within the time of filling"
-    elif means.load:
+    if means.load:
         share = (means.blocked or 0) / means.load
         text += f"{100 * share:.0f} % of making it is waiting, not working"
     if stats.read_bytes:
@@ -93,7 +91,8 @@ def _first_batch_figure(profile: Profile, means: Pace) -> str:
     stats = profile.stats
     each = duration(stats.first_batch_seconds / max(stats.first_batches, 1))
     passes = counted(stats.first_batches, "pass", "passes")
-    return f"From iter() to the first batch it takes {each}, in {passes}."
+    end = f"; to end them took {duration(stats.end_seconds)}" if stats.end_seconds else ""
+    return f"From iter() to the first batch it takes {each}, in {passes}{end}."
 
 
 def _storage_advice(profile: Profile, means: Pace) -> str:

@@ -6,12 +6,12 @@ batch's making took may be known only later: `settle()` hands it out, by the num
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.usage import Usage, usage
 from brimful.records import BatchRecord
 from brimful.starvation import Starvation
@@ -45,12 +45,12 @@ class WaitClock:
     """Of any iterable, and what the clocks of loaders that tell more have in common.
 
     Nobody can say how long a batch took where something else makes it, so `load` is None; `blocked`
-    is the part of the wait in which the calling thread was not running.
+    is the part of the wait in which the calling thread had nothing to do.
     """
 
     def __init__(self) -> None:
         self._settled: list[tuple[int, Making]] = []
-        self._entered = self._cpu = 0.0
+        self._watch = Stopwatch()
         self._usage_before = usage()
 
     def watching(self) -> AbstractContextManager[Any]:
@@ -63,12 +63,12 @@ class WaitClock:
 
     def enter(self) -> None:
         """`next()` is about to be called."""
-        self._entered, self._cpu = time.perf_counter(), time.thread_time()
+        self._watch = Stopwatch()
 
     def taken(self, number: int, batch: Any) -> None:
         """It has returned this batch."""
-        wait, cpu = time.perf_counter() - self._entered, time.thread_time() - self._cpu
-        self._settled.append((number, Making(blocked=max(0.0, wait - cpu))))
+        _, blocked = self._watch.read()
+        self._settled.append((number, Making(blocked=blocked)))
 
     def settle(self) -> list[tuple[int, Making]]:
         """What has become known since it was asked last."""

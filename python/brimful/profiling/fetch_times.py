@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.process_memory import process_memory
+from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.usage import Usage, usage
 
 _ON = 0  # the one entry that belongs to no worker
@@ -47,23 +48,17 @@ def time_fetches(fetcher: Any, report: Report, *, errors: bool = False) -> None:
     def timed_fetch(index: Any) -> Any:
         nonlocal collating
         collating = 0.0
-        began, cpu_began = time.perf_counter(), time.thread_time()
+        watch = Stopwatch()
         try:
             batch = fetch(weak(), index)
         except Exception as error:
             if errors and not isinstance(error, StopIteration):
-                report(*_since(began, cpu_began), collating)
+                report(*watch.read(), collating)
             raise
-        report(*_since(began, cpu_began), collating)
+        report(*watch.read(), collating)
         return batch
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
-
-
-def _since(began: float, cpu_began: float) -> tuple[float, float]:
-    """Seconds, and those in which this thread was not running."""
-    load = time.perf_counter() - began
-    return load, max(0.0, load - (time.thread_time() - cpu_began))
 
 
 class FetchTimes:

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from brimful.profiling.figures import Profile, ProfiledBatch
 
-# Where makers keep the cores so busy, "not running" means waiting for a core.
-_BUSY_CORES = 0.8
 # Where so much of the wait lasts, bursts are not told apart from it.
 _LASTING = 0.5
 
@@ -73,25 +71,20 @@ def pace(profile: Profile) -> Pace:
         wait=wait,
         step=stats.step_seconds / steps if steps else 0.0,
         load=load,
-        blocked=None if load is None else _storage_part(profile, load, blocked, waits),
+        blocked=None if load is None else _storage_part(profile, blocked),
         starved=device.seconds / device.batches if device is not None and measured else None,
     )
 
 
-def _storage_part(
-    profile: Profile, load: float, blocked: float | None, batches: int
-) -> float | None:
+def _storage_part(profile: Profile, blocked: float | None) -> float | None:
     """The part of a load that is put down to storage."""
-    stats, facts = profile.stats, profile.facts
-    if facts.kind == "brimful":
-        # Its threads read where they fill: from the page cache, unless the system counts reads.
-        cold = bool(stats.read_bytes and stats.tokens and stats.read_bytes >= stats.tokens)
-        return (blocked or load) if cold else 0.0
-    if blocked is None or not facts.workers:
+    stats = profile.stats
+    if profile.facts.kind != "brimful":
         return blocked
-    elapsed = stats.stall_seconds + stats.step_seconds
-    running = (load - blocked) * batches
-    return 0.0 if elapsed and running >= _BUSY_CORES * facts.cores * elapsed else blocked
+    # Its threads are not running either while others keep all cores busy: the system says whether
+    # tokens, of two bytes or more, came from storage at all.
+    cold = bool(stats.read_bytes and stats.tokens and stats.read_bytes >= stats.tokens / 4)
+    return blocked if cold else 0.0
 
 
 def seconds_by_cause(profile: Profile) -> dict[str, float]:
@@ -113,7 +106,7 @@ def seconds_by_cause(profile: Profile) -> dict[str, float]:
         if means.starved is not None:
             computing = max(stall + computing - means.starved * means.batches, 0.0)
         lost["padding"] = computing * (1 - stats.utilization)
-    lost["first batch"] = stats.first_batch_seconds
+    lost["first batch"] = stats.first_batch_seconds + stats.end_seconds
     return {name: seconds for name, seconds in lost.items() if seconds > 0}
 
 

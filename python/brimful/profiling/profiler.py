@@ -198,8 +198,8 @@ class Pass(Iterator[Any]):
     def __next__(self) -> Any:
         if self._iterator is None:
             raise StopIteration
+        self._clock.enter()  # before the wait begins: what it costs is none
         entered = self._rows.enter(self)
-        self._clock.enter()
         if self._gaps is not None:
             self._gaps.enter()
         try:

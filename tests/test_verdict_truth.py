@@ -1,0 +1,212 @@
+"""Verdicts of loaders that really run, whose bottleneck is known: the cause named first, and its
+seconds, against what the loaders' makers measured themselves.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.utils import data
+
+import brimful as bf
+from brimful.profiling.figures import Profile, Verdict
+from brimful.profiling.stopwatch import Stopwatch
+from brimful.profiling.verdict import verdict
+from truth import corpus_of
+
+Work = Callable[[float], None]
+
+
+def sleep(seconds: float) -> None:
+    time.sleep(seconds)
+
+
+def compute(seconds: float) -> None:
+    """Keeps a core busy for so long, however often it has to stand in line for one."""
+    begin = time.thread_time()
+    while time.thread_time() - begin < seconds:
+        pass
+
+
+def close(seconds: float, expected: float) -> bool:
+    return abs(seconds - expected) <= max(0.05 * expected, 0.005)
+
+
+def lost(result: Verdict, cause: str) -> float:
+    return sum(finding.seconds for finding in result.findings if finding.cause == cause)
+
+
+def generator(
+    batches: int, works: list[tuple[Work, float]], took: dict[str, float]
+) -> Iterator[int]:
+    """Batches that take some work each; sums, without the first batch, what of it was waiting and
+    what was not: a thread that wakes up stands in line for a core before it runs.
+    """
+    for i in range(batches):
+        for work, seconds in works:
+            watch = Stopwatch()
+            work(seconds)
+            elapsed, idle = watch.read()
+            if i:
+                took["waiting"] = took.get("waiting", 0) + idle
+                took["working"] = took.get("working", 0) + elapsed - idle
+        yield i
+
+
+def profiled(loader: Any, step: Work = sleep, seconds: float = 0.0) -> Profile:
+    with bf.profile(loader) as profiler:
+        for _ in profiler:
+            step(seconds)
+    return profiler.profile()
+
+
+def test_a_generator_that_waits_is_storage() -> None:
+    took: dict[str, float] = {}
+    profile = profiled(generator(25, [(sleep, 0.01), (compute, 0.002)], took), sleep, 0.004)
+    result = verdict(profile)
+    assert result.findings[0].cause == "storage"
+    assert close(lost(result, "storage"), took["waiting"])
+
+
+def test_a_generator_that_computes_wants_a_thread_of_its_own() -> None:
+    took: dict[str, float] = {}
+    profile = profiled(generator(20, [(compute, 0.01), (sleep, 0.001)], took), sleep, 0.03)
+    result = verdict(profile)
+    assert result.findings[0].cause == "threads"
+    assert close(lost(result, "threads"), took["working"])
+
+
+def test_a_quick_generator_leaves_the_consumer() -> None:
+    profile = profiled(generator(20, [], {}), sleep, 0.02)
+    result = verdict(profile)
+    assert sum(finding.seconds for finding in result.findings) < 0.005 + 0.05 * 20 * 0.02
+    assert result.findings[-1].cause == "consumer"
+    assert result.without_stall == pytest.approx(profile.stats.step_seconds / 20)
+
+
+class Items(data.Dataset[torch.Tensor]):
+    """Item i takes `work(seconds(i))`."""
+
+    def __init__(self, items: int, work: Work, seconds: Callable[[int], float]) -> None:
+        self.items, self.work, self.seconds = items, work, seconds
+
+    def __len__(self) -> int:
+        return self.items
+
+    def __getitem__(self, number: int) -> torch.Tensor:
+        self.work(self.seconds(number))
+        return torch.full((8,), number)
+
+
+class Constant:
+    def __init__(self, seconds: float) -> None:
+        self.value = seconds
+
+    def __call__(self, _: int) -> float:
+        return self.value
+
+
+class Bursts:
+    """Every tenth takes long, the others next to nothing."""
+
+    def __call__(self, number: int) -> float:
+        return 0.12 if number % 10 == 9 else 0.002
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_dataset_that_waits_is_storage(workers: int) -> None:
+    items = Items(40, sleep, Constant(0.03))
+    profile = profiled(data.DataLoader(items, num_workers=workers, batch_size=1), sleep, 0.002)
+    result = verdict(profile)
+    assert result.findings[0].cause == "storage"
+    assert lost(result, "storage") > 0.9 * profile.stats.stall_seconds
+
+
+def test_work_that_more_workers_would_share_is_threads_where_there_are_cores() -> None:
+    items = Items(30, compute, Constant(0.01))
+    profile = profiled(data.DataLoader(items, batch_size=1), sleep, 0.02)
+    result = verdict(profile)
+    assert result.findings[0].cause == "threads"
+    assert close(lost(result, "threads"), profile.stats.stall_seconds)
+
+
+def test_bursts_are_depth() -> None:
+    loader = data.DataLoader(
+        Items(60, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=1
+    )
+    result = verdict(profiled(loader, sleep, 0.025))
+    assert result.findings[0].cause == "depth"
+    deep = data.DataLoader(
+        Items(60, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=10
+    )
+    better = verdict(profiled(deep, sleep, 0.025))
+    assert lost(better, "depth") < 0.5 * lost(result, "depth")
+
+
+@pytest.mark.parametrize("packing", ["pad", "best_fit_decreasing"])
+def test_padding_of_native_batches_is_the_share_of_steps_spent_on_it(packing: str) -> None:
+    lengths = [20 + i % 30 for i in range(96)]
+    loader = bf.DataLoader(corpus_of(lengths), seq_len=64, batch_size=4, packing=packing)
+    profile = profiled(loader, sleep, 0.004)
+    stats = loader.stats()
+    assert profile.stats.tokens == stats.tokens == sum(lengths)
+    result = verdict(profile)
+    assert stats.utilization is not None
+    expected = (1 - stats.utilization) * profile.stats.step_seconds
+    assert close(lost(result, "padding"), expected)
+    recurring = [f.cause for f in result.findings if f.cause != "first batch"]
+    assert recurring[0] == "padding"
+    assert result.without_both == pytest.approx(result.without_stall * stats.utilization)  # type: ignore[operator]
+
+
+def test_a_native_loader_that_nobody_lets_rest_is_short_of_threads_or_of_cores() -> None:
+    documents = list(np.zeros((96, 1 << 17), np.uint16))
+    loader = bf.DataLoader(bf.open(documents), seq_len=1 << 17, batch_size=4, num_workers=1)
+    profile = profiled(loader)
+    result = verdict(profile)
+    waits = ("storage", "threads", "fill", "depth", "copy")
+    seconds = {cause: lost(result, cause) for cause in waits}
+    assert close(sum(seconds.values()), profile.stats.stall_seconds)
+    assert seconds["storage"] == 0
+    assert seconds["threads"] + seconds["fill"] > 0.8 * profile.stats.stall_seconds
+
+
+def stand_in_line(results: Any) -> None:
+    watch = Stopwatch()
+    compute(0.1)
+    results.put(watch.read())
+
+
+def test_standing_in_line_for_a_core_is_no_waiting() -> None:
+    """Twice as many processes as cores: each takes about twice as long, and none is blocked."""
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    crowd = [
+        context.Process(target=stand_in_line, args=(results,))
+        for _ in range(2 * len(os.sched_getaffinity(0)))
+    ]
+    for process in crowd:
+        process.start()
+    times = [results.get() for _ in crowd]
+    for process in crowd:
+        process.join()
+    assert max(elapsed for elapsed, _ in times) > 0.15
+    assert all(blocked < 0.02 for _, blocked in times)
+
+
+def test_a_stopwatch_counts_sleep() -> None:
+    watch = Stopwatch()
+    began = time.perf_counter()
+    time.sleep(0.05)
+    slept = time.perf_counter() - began
+    compute(0.02)
+    elapsed, blocked = watch.read()
+    assert close(blocked, slept)
+    assert elapsed > slept + 0.02
