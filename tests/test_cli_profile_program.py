@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+import brimful as bf
 from test_cli import assert_fits
 
 PYTHONPATH = os.environ.get("PYTHONPATH", "")
@@ -195,6 +196,88 @@ def test_batches_of_loaders_made_anew_follow_each_other(script: Any, tmp_path: P
     assert sum(row["first"] for row in rows) == 3
     entered = [row["entered"] for row in rows]
     assert entered == sorted(entered)
+
+
+def test_loops_side_by_side_are_told_apart(script: Any) -> None:
+    train = script(
+        """
+        os.environ.clear()  # nothing of ours is needed from there
+        for epoch in range(2):
+            for one, other in zip(make(), make()):
+                pass
+        """
+    )
+    _, report = run_json(sys.executable, train)
+    first, second = report["loops"]
+    assert second["title"] == f"{first['title']} (2)"
+    assert first["stats"]["tokens"] == second["stats"]["tokens"]
+    assert first["stats"]["first_batches"] == 2
+
+
+def test_threads_that_iterate_at_once_all_count(script: Any) -> None:
+    train = script(
+        """
+        import threading
+        loader, drawn = make(), []
+        def work():
+            drawn.append(sum(batch.num_tokens for batch in loader))
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        [thread.start() for thread in threads]
+        [thread.join() for thread in threads]
+        print(sum(drawn))
+        """
+    )
+    own, report = run_json(sys.executable, train)
+    assert sum(loop["stats"]["tokens"] for loop in report["loops"]) == int(own[0])
+
+
+def test_a_program_whose_python_has_no_brimful_is_watched_from_where_the_command_is(
+    script: Any,
+) -> None:
+    train = script(
+        """
+        import sys
+        sys.modules.pop("brimful.loader", None)
+        class Rows:
+            def __len__(self):
+                return 8
+            def __getitem__(self, i):
+                return i
+        from torch.utils.data import DataLoader
+        print([batch.tolist() for batch in DataLoader(Rows(), batch_size=4)])
+        """,
+        start="",
+    )
+    start = (
+        f"import sys; sys.path[:0] = {[str(Path(bf.__file__).parents[1])]}; "
+        f"sys.argv[1:] = ['profile', '--json', '--', sys.executable, {str(train)!r}]; "
+        "from brimful.cli import main; main()"
+    )
+    alone = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, "-c", start], env=alone, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("[[0, 1, 2, 3], [4, 5, 6, 7]]\n{")
+    assert done.stderr == ""
+
+
+def test_an_error_of_the_programs_own_comes_through(script: Any) -> None:
+    train = script(
+        """
+        class Loader(bf.DataLoader):
+            def __iter__(self):
+                yield from super().__iter__()
+                raise OSError("the user's")
+        try:
+            for batch in Loader([np.arange(9)], seq_len=4):
+                pass
+        except OSError as error:
+            print(error)
+        """
+    )
+    own, report = run_json(sys.executable, train)
+    assert own == ["the user's"]
+    assert report["loops"][0]["stats"]["batches"] == 3
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,6 @@ from brimful.cli.text import (
     make_console,
     percent,
     print_filled,
-    print_path,
     print_table,
 )
 from brimful.profiling.figures import ProfileStats
@@ -44,7 +43,8 @@ from brimful.profiling.saved import SavedProfile, read_saved
 TICK_SECONDS = 0.25
 _NOTHING_SEEN = (
     "brimful: no loop over a DataLoader of torch, torchdata or brimful was seen in the program, so "
-    "there is nothing to tell. Other iterables are profiled by brimful.profile(...) in the program."
+    "there is nothing to tell. Loops over other iterables are profiled by brimful.profile(...) in "
+    "the program; a Python that is told to ignore PYTHONPATH (-I, -E) is not watched."
 )
 
 
@@ -56,7 +56,7 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
     code, loops, failed = watched_run(command)
     console = make_console(stderr=True)
     for note in failed:
-        print_path(console, "brimful: a process was not watched: ", note.strip())
+        print_filled(console, f"brimful: a process was not watched to its end: {note.strip()}")
     for process in sorted({loop.process for loop in loops if not loop.finished}):
         print_filled(
             console,

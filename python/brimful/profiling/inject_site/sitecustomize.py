@@ -14,7 +14,6 @@ import importlib
 import importlib.util
 import os
 import sys
-import traceback
 from typing import Any
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -67,16 +66,20 @@ def _patch(loader_class: Any) -> None:
 
 @functools.cache
 def _watcher() -> Any:
-    """`brimful.profiling.inject.watch`, or None with a note for the parent that says why not."""
+    """What to call for `__iter__`; None, with a note for the command, where it cannot be had."""
     try:
         if "brimful" not in sys.modules and importlib.util.find_spec("brimful") is None:
             _import_package()  # the program has a Python environment without brimful
-        from brimful.profiling.inject import watch
-    except Exception:
-        with open(os.path.join(_FOLDER, f"{os.getpid()}.failed"), "w", encoding="utf-8") as note:
-            note.write(f"{sys.executable}: {traceback.format_exc(limit=0)}")
+        from pathlib import Path
+
+        from brimful.profiling.inject import watcher
+
+        return watcher(Path(_FOLDER))
+    except Exception as error:
+        note = f"{sys.executable}: {type(error).__name__}: {error}"
+        with open(os.path.join(_FOLDER, f"{os.getpid()}.failed"), "w", encoding="utf-8") as file:
+            file.write(note)
         return None
-    return watch
 
 
 def _import_package() -> None:
