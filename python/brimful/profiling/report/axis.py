@@ -10,9 +10,9 @@ from brimful.profiling.report.elements import Html, element
 
 def ticks(most: float, wanted: int = 3) -> list[float]:
     """Round numbers from 0 to the first that is not below `most`, about `wanted` steps of it."""
-    if most <= 0:
-        return [0.0, 1.0]
     rough = most / wanted
+    if not 0 < rough < math.inf:
+        return [0.0, 1.0]
     unit = 10.0 ** math.floor(math.log10(rough))
     step = next(unit * k for k in (1, 2, 2.5, 5, 10) if unit * k >= rough * (1 - 1e-9))
     count = math.ceil(most / step * (1 - 1e-8))
@@ -37,10 +37,15 @@ def beside(axis: Html, drawing: Html) -> Html:
 
 def span(values: Sequence[float]) -> tuple[float, float, list[float]]:
     """Lowest and highest of a scale that need not begin at 0, and round numbers between."""
-    low, high = min(values), max(values)
-    if low == high:
-        low, high = low - (abs(low) or 1.0) / 2, high + (abs(high) or 1.0) / 2
+    low, high = max(min(values), -_WIDEST), min(max(values), _WIDEST)
+    size = max(abs(low), abs(high))
+    if high - low <= max(1e-12 * size, 1 / _WIDEST):  # one number
+        room = size / 2 if size > 1 / _WIDEST else 0.5
+        low, high = low - room, high + room
     step = ticks(high - low, 3)[1]
     first = math.ceil(low / step - 1e-9)
     last = math.floor(high / step + 1e-9)
     return low, high, [step * k for k in range(first, last + 1)]
+
+
+_WIDEST = 1e300  # of numbers that have a distance

@@ -39,7 +39,7 @@ def write_html(
     timeline: Timeline | None = None,
     title: str | None = None,
 ) -> None:
-    """Writes the page of `html` into a file, UTF-8.
+    """Writes the page of `html` into a file, UTF-8; what that cannot hold is written as its code.
 
     Raises:
         FileNotFoundError: its folder is not there.
@@ -53,7 +53,7 @@ def write_html(
         timeline=timeline,
         title=title,
     )
-    Path(path).write_text(page, encoding="utf-8")
+    Path(path).write_text(page, encoding="utf-8", errors="backslashreplace")
 
 
 def html(

@@ -31,9 +31,10 @@ def over_run(timeline: Timeline | None) -> Html:
     """Curves of what was logged, the sources' shares, and spikes; nothing where nothing was."""
     if timeline is None or len(timeline) < 2:
         return Html("")
-    names = list(dict.fromkeys(name for row in timeline for name in row.logged))[:_MOST_NUMBERS]
+    logged = list(dict.fromkeys(name for row in timeline for name in row.logged))
+    names = logged[:_MOST_NUMBERS]
     spikes = {name: timeline.spikes(name) for name in names}
-    curves = [_curve(timeline, name, spikes[name]) for name in names]
+    curves = [_curve(timeline, i, name, spikes[name]) for i, name in enumerate(names)]
     mix = _mix(timeline)
     if not names and not mix:
         return Html("")
@@ -44,11 +45,16 @@ def over_run(timeline: Timeline | None) -> Html:
         element("span", count(numbers[-1]) if numbers else "last step"),
         class_="ends",
     )
-    lead = f"{counted(len(timeline), 'optimizer step')} from left to right, with what was logged."
+    lead = f"{counted(len(timeline), 'optimizer step')} from left to right, with what was logged"
+    lead += (
+        f"; {counted(len(logged) - len(names), 'more number')} not shown."
+        if names != logged
+        else "."
+    )
     return section("The run", lead, *curves, mix, foot, *_explained(timeline, spikes))
 
 
-def _curve(timeline: Timeline, name: str, spikes: Sequence[int]) -> Html:
+def _curve(timeline: Timeline, place: int, name: str, spikes: Sequence[int]) -> Html:
     """A logged number over the steps; a spike is marked, and so is a value that is no number."""
     points = [(i, row.logged[name]) for i, row in enumerate(timeline) if name in row.logged]
     finite = [value for _, value in points if math.isfinite(value)]
@@ -56,7 +62,8 @@ def _curve(timeline: Timeline, name: str, spikes: Sequence[int]) -> Html:
     last = max(len(timeline) - 1, 1)
 
     def height(value: float) -> float:
-        return _HEIGHT - (_HEIGHT - _TOP) * (value - low) / (high - low)
+        share = (min(max(value, low), high) - low) / (high - low)
+        return _HEIGHT - (_HEIGHT - _TOP) * share
 
     marks = [line(0, 1, height(v), height(v), "grid") for v in labels]
     for i, row in enumerate(timeline):
@@ -75,7 +82,7 @@ def _curve(timeline: Timeline, name: str, spikes: Sequence[int]) -> Html:
     told = f"{finite[0]:.4g} first, {finite[-1]:.4g} last" if finite else "no numbers"
     if spikes:
         told += f", {counted(len(spikes), 'spike')}"
-    drawing = chart(f"run-{name}", name, f"{told}.", _HEIGHT + 1, marks)
+    drawing = chart(f"run-{place}", name, f"{told}.", _HEIGHT + 1, marks)
     head = element(
         "p", element("strong", name), " logged ", element("span", told, class_="value"),
         class_="track",

@@ -48,7 +48,8 @@ def exposure_by_source(sources: Sources | None) -> Html:
     if sources is None:
         return Html("")
     unit = sources.unit
-    held = {source: row.get(unit, 0) for source, row in sources.counts.items()}
+    held = dict.fromkeys(sources.meant, 0)
+    held |= {source: row.get(unit, 0) for source, row in sources.counts.items()}
     whole = sum(held.values())
     if not whole:
         return Html("")
@@ -59,7 +60,7 @@ def exposure_by_source(sources: Sources | None) -> Html:
     bars = []
     for source in order[:_MOST]:
         share = held[source] / whole
-        row = sources.counts[source]
+        row = sources.counts.get(source, {})
         note = f"{counted(row.get('documents', 0), 'document')}, "
         note += f"{brief(row.get('tokens', 0))} tokens"
         if source in meant:
