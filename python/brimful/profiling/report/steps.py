@@ -12,11 +12,8 @@ from brimful.profiling.report.elements import (
     box,
     chart,
     element,
-    legend,
     line,
     section,
-    text,
-    unbroken,
 )
 from brimful.wording import count, duration, percent
 
@@ -137,96 +134,3 @@ def _label(track: _Track, value: float) -> str:
 
 def _column(place: int, width: float, height: float, colour: str, tip: str = "") -> Html:
     return box(place * width, width * 0.86, _HEIGHT - height, height, colour, tip)
-
-
-def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
-    """One step from the making of its batch to the end of its use: a usual one and the slowest."""
-    known = sorted(
-        (batch for batch in batches if batch.step is not None and not batch.first),
-        key=lambda batch: batch.wait,
-    )
-    if not known:
-        return Html("")
-    chosen = {"A usual step": known[len(known) // 2], "The longest wait": known[-1]}
-    if len(known) < 3:
-        chosen.pop("A usual step")
-    widest = max(_span(batch) for batch in chosen.values())
-    keys: dict[str, str] = {}
-    figures = []
-    for i, (title, batch) in enumerate(chosen.items()):
-        own = _span(batch)
-        if own:  # on one scale, unless that leaves nothing to be seen of the shorter one
-            span = own if own < widest / 4 else widest
-            figures.append(_step(f"fall-{i}", title, batch, span, keys))
-    if not figures:
-        return Html("")
-    lead = (
-        "From the making of a batch to the end of its use. The parts of making are drawn one after "
-        "the other, and a batch that was ready ahead as if it had been finished just before next()."
-    )
-    return section("One step", lead, *figures, legend(keys.items()))
-
-
-def _span(batch: ProfiledBatch) -> float:
-    """Seconds from left to right: making may have begun before next() was called."""
-    return _handed(batch) + (batch.step or 0.0)
-
-
-def _handed(batch: ProfiledBatch) -> float:
-    """When next() returned, counted from the left."""
-    load = batch.load or 0.0
-    return load + batch.wait if batch.queue_depth else max(load, batch.wait)
-
-
-def _step(name: str, title: str, batch: ProfiledBatch, span: float, keys: dict[str, str]) -> Html:
-    """A chart of `span` seconds; what its colours stand for is added to `keys`."""
-    handed = _handed(batch)
-    step = batch.step or 0.0
-    rows: list[tuple[str, str, float, list[tuple[float, str, str]]]] = []
-    if batch.load is not None:
-        begin = 0.0 if batch.queue_depth else handed - batch.load
-        ahead = ", ready ahead" if batch.queue_depth else ""
-        rows.append(("load", ahead, begin, _making(batch)))
-    rows.append(("stall", "", handed - batch.wait, [(batch.wait, "stall", "stall")]))
-    rows.append(("step", "", handed, [(step, "work", "step")]))
-    marks: list[Html] = []
-    pitch, thick = 40.0, 18.0
-    scale = [v for v in ticks(span, 6) if v <= span]
-    bottom = pitch * len(rows)
-    for v in scale:
-        marks.append(line(v / span, v / span, 0, bottom, "grid"))
-        anchor = "start" if not v else "end" if v > 0.93 * span else "middle"
-        marks.append(text(v / span, bottom + 14, duration(v) if v else "0", anchor=anchor))
-    told = []
-    for i, (label, ahead, begin, parts) in enumerate(rows):
-        x, y = begin / span, i * pitch + 16
-        whole = sum(seconds for seconds, _, _ in parts)
-        shown = f"{label} {duration(whole)}{ahead}"
-        inside = ", ".join(f"{words} {duration(s)}" for s, _, words in parts)
-        told.append(f"{shown} ({inside})" if len(parts) > 1 else shown)
-        at, anchor = (x, "start") if x < 0.55 else (min(x + whole / span, 1.0), "end")
-        marks.append(text(at, y - 4, shown, anchor=anchor, colour="label dark"))
-        for seconds, colour, words in parts:
-            keys[colour] = words
-            tip = f"{words} {duration(seconds)}"
-            marks.append(box(x, max(seconds / span, 0.002), y, thick, colour, tip))
-            x += seconds / span
-    heading = f"{title}: batch {count(batch.number)}"
-    return element(
-        "figure",
-        element("p", element("strong", heading), unbroken(f" {', '.join(told)}"), class_="track"),
-        chart(name, heading, ", ".join(told) + ".", bottom + 18, marks),
-    )
-
-
-def _making(batch: ProfiledBatch) -> list[tuple[float, str, str]]:
-    load = batch.load or 0.0
-    blocked = min(batch.blocked or 0.0, load)
-    collate = min(batch.collate or 0.0, load - blocked)
-    running = "running" if batch.blocked is not None else "making"
-    parts = [
-        (blocked, "blocked", "blocked"),
-        (load - blocked - collate, "run", running),
-        (collate, "collate", "collate"),
-    ]
-    return [part for part in parts if part[0] > 0]
