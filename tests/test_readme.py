@@ -132,6 +132,13 @@ def test_python_examples_run_in_order(
     run_blocks(path)
 
 
+def test_every_fence_says_what_is_in_it_so_that_python_is_run() -> None:
+    for path in (ROOT / "README.md", *PAGES):
+        fences = re.findall(r"^ *(?:```|~~~)(.*)$", path.read_text(), re.M)
+        assert set(fences[::2]) <= {"python", "sh", "text", "diff"}, path
+        assert set(fences[1::2]) <= {""}, path
+
+
 def anchors(text: str) -> set[str]:
     """What the headings of a page may be linked by, on the site as on a forge."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
