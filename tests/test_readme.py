@@ -96,10 +96,13 @@ def test_formats_extras_and_commands_are_those_that_exist() -> None:
     assert set(names_in(named)) == set(project["optional-dependencies"])
     listed = [name for row in table(page("quickstart"), "extra") for name in names_in(row[0])]
     assert sorted(listed) == sorted(project["optional-dependencies"])
-    commands = {command.callback.__name__ for command in app.registered_commands}
+    commands = {command.callback.__name__: command.callback for command in app.registered_commands}
     text = README + "".join(path.read_text() for path in PAGES)
     shown = "".join(re.findall(r"```sh\n.*?```|`brimful [^`]+`", text, re.DOTALL))
-    assert {"demo", "inspect"} <= set(re.findall(r"brimful (\w+)", shown)) <= commands
+    assert {"demo", "inspect"} <= set(re.findall(r"brimful (\w+)", shown)) <= set(commands)
+    told = {names_in(row[0])[0]: row[1] for row in table(page("commands"), "command")}
+    helps = {name: inspect.getdoc(callback) or "" for name, callback in commands.items()}
+    assert told == {f"brimful {name}": text.split("\n")[0] for name, text in helps.items()}
 
 
 def test_named_counts_and_attributes_exist() -> None:
