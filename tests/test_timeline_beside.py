@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 import brimful as bf
 from brimful.profiling.beside import Series, changes, score_of
+from brimful.profiling.timeline import Timeline
+from brimful.profiling.timeline_rows import TimelineStep
+from brimful.records import BatchStarvation
 from truth import corpus_of, mixed, pieces
 
 
@@ -150,3 +153,48 @@ def test_torchs_path_scores_what_it_has():
     found = loader.timeline.beside(spike)
     assert found.changes[0].name == "loss"
     assert {change.name for change in found.changes} == {"loss", "stall seconds"}
+
+
+def step(number: int, **figures: Any) -> TimelineStep:
+    """A step of a tenth of a second."""
+    usual = {"stall_seconds": 0.001, "load_seconds": 0.02, "slots": 100, "tokens": 90}
+    return TimelineStep(
+        step=number,
+        epoch=0,
+        batches=1,
+        first=number == 0,
+        entered=0.1 * number,
+        taken=0.1 * number + 0.01,
+        seconds=0.1,
+        **{**usual, "effective_tokens": 80, "attention_work": 500} | figures,
+    )
+
+
+def starved(seconds: float) -> BatchStarvation:
+    return BatchStarvation(seconds, 0.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "figures", "value"),
+    [
+        ("stall seconds", {"stall_seconds": 0.5}, 0.5),
+        ("starvation seconds", {"starvation": starved(0.3)}, 0.3),
+        ("seconds of making", {"load_seconds": 2.0}, 2.0),
+        ("utilization", {"tokens": 20, "effective_tokens": 18}, 0.2),
+        ("share of tokens with a label", {"effective_tokens": 9}, 0.1),
+        ("attention work", {"attention_work": 9000}, 9000),
+        ("lr", {"logged": {"lr": 0.5}}, 0.5),
+    ],
+)
+@pytest.mark.parametrize("before", [0, 3])
+def test_whatever_it_is_that_changed_comes_first(
+    name: str, figures: dict[str, Any], value: float, before: int
+):
+    rows = [step(n, starvation=starved(0.002), logged={"lr": 0.1}) for n in range(40)]
+    changed = {"starvation": starved(0.002), "logged": {"lr": 0.1}, **figures}
+    rows[30 - before] = step(30 - before, **changed)
+    found = Timeline(rows).beside(30)
+    assert [change.name for change in found.standing_out] == [name]
+    assert (found.changes[0].step, found.changes[0].value) == (30 - before, value)
+    assert Timeline(rows).beside(26).standing_out == ()
+    assert "nothing stands out" in str(Timeline(rows).beside(26))

@@ -40,13 +40,14 @@ def checked(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _check_nesting(slices: list[dict[str, Any]]) -> None:
     """Slices of a track lie beside or inside each other: viewers drop one that sticks out."""
-    open_slices: dict[int, list[float]] = {}
+    open_slices: dict[int, list[int]] = {}
     for piece in slices:
         ends = open_slices.setdefault(piece["tid"], [])
-        end = piece["ts"] + piece["dur"]
-        while ends and ends[-1] <= piece["ts"] + 1e-3:
+        begin = round(1000 * piece["ts"])  # in nanoseconds, as viewers keep time
+        end = begin + round(1000 * piece["dur"])
+        while ends and ends[-1] <= begin:
             ends.pop()
-        assert not ends or end <= ends[-1] + 2e-3, piece
+        assert not ends or end <= ends[-1], piece
         ends.append(end)
 
 
