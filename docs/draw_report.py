@@ -78,7 +78,7 @@ def photograph(page: str, target: Path) -> None:
         picture = Image.open(png).convert("RGB")
     blank = Image.new("RGB", picture.size, picture.getpixel((0, TALLEST - 1)))
     _, _, _, bottom = ImageChops.difference(picture, blank).getbbox() or (0, 0, 0, TALLEST)
-    picture.crop((0, 0, WIDTH, min(bottom + 20, TALLEST))).quantize(128).save(target, optimize=True)
+    picture.crop((0, 0, WIDTH, min(bottom + 20, TALLEST))).quantize(256).save(target, optimize=True)
 
 
 if __name__ == "__main__":
