@@ -139,6 +139,18 @@ def test_a_sample_holds_whole_lengths_within_its_limits(
     assert len(chosen) > 0 or not (stored > 0).any()
 
 
+def test_of_a_corpus_of_many_documents_the_first_ones_are_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("brimful.profiling.diagnosis_data._MOST_LENGTHS", 40)
+    monkeypatch.setattr("brimful.profiling.diagnosis_data._FIRST_LENGTHS", 30)
+    monkeypatch.setattr("brimful.profiling.diagnosis_order._MOST_DRAWS", 30)
+    documents = [document(i, 9) for i in range(20)] * 3
+    diagnosis = loader(bf.open(documents)).diagnose()
+    assert line(diagnosis, "twice").figure == "10 copies in a sample of 30 documents"
+    assert line(diagnosis, "every document once").status == "not measured"
+
+
 def test_a_sample_finds_about_as_many_copies_as_there_are() -> None:
     rng = np.random.default_rng(0)
     documents = [rng.integers(0, 99, n) for n in rng.integers(1, 2000, 2000)]

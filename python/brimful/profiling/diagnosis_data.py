@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
+import numpy.typing as npt
 
 from brimful import _core
 from brimful.corpus import Corpus
@@ -18,6 +19,8 @@ from brimful.wording import counted, percent
 # Of documents; a few are in every corpus.
 _FEW = 0.005
 _MOST_TOKENS = 1 << 24  # read for it
+_MOST_LENGTHS = 1 << 22  # looked at; of a larger corpus so many first ones:
+_FIRST_LENGTHS = 1 << 17
 _FEWEST_DOCUMENTS = 100  # of which shares can be told
 
 
@@ -37,7 +40,8 @@ def _duplicates(answers: Answers, corpus: Corpus, most: int) -> None:
     if damage:
         answers.add(question, False, f"cannot be read: {damage}", "Repair the file and open again.")
         return
-    chosen, everything = sample_by_length(corpus.lengths, most, _MOST_TOKENS)
+    chosen, everything = sample_by_length(_lengths(corpus), most, _MOST_TOKENS)
+    everything = everything and len(corpus) <= _MOST_LENGTHS
     if not len(chosen):
         answers.missing(question, "no document has a token")
         return
@@ -55,7 +59,16 @@ def _duplicates(answers: Answers, corpus: Corpus, most: int) -> None:
     )
 
 
-def sample_by_length(lengths: np.ndarray, most: int, most_tokens: int) -> tuple[np.ndarray, bool]:
+def _lengths(corpus: Corpus) -> npt.NDArray[np.int64]:
+    """Of all documents, or of the first ones of a corpus whose lengths would take much memory."""
+    if len(corpus) <= _MOST_LENGTHS:
+        return corpus.lengths
+    return np.array([len(corpus[i]) for i in range(_FIRST_LENGTHS)], np.int64)
+
+
+def sample_by_length(
+    lengths: npt.NDArray[np.int64], most: int, most_tokens: int
+) -> tuple[npt.NDArray[np.int64], bool]:
     """Documents to look for copies among, int64, and whether they are all that have tokens.
 
     Copies have the same length, so that whole lengths are drawn (in a fixed, scattered order), not

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from brimful.profiling.diagnosis import Answers
 from brimful.profiling.figures import Profile
@@ -44,8 +44,16 @@ def native_path(
 
 def disk(answers: Answers, paths: Sequence[str], shuffle: bool | str) -> None:
     """What of the files is in memory, and how long reads of them take."""
-    _memory(answers, paths, shuffle)
-    _latency(answers, paths)
+    memory, latency = "Is the corpus in memory?", "How long does a read take?"
+    try:
+        sizes = {path: os.path.getsize(path) for path in paths}
+        _memory(answers, memory, sizes, shuffle)
+        _latency(answers, latency, sizes)
+    except OSError as error:
+        asked = {line.question for line in answers.lines}
+        for question in (memory, latency):
+            if question not in asked:
+                answers.missing(question, f"a file cannot be opened: {error}")
 
 
 def _stall(answers: Answers, stats: Stats, records: Sequence[BatchRecord], depth: int) -> None:
@@ -95,16 +103,15 @@ def _starvation(answers: Answers, stats: Stats) -> None:
         )
 
 
-def _memory(answers: Answers, paths: Sequence[str], shuffle: bool | str) -> None:
-    question = "Is the corpus in memory?"
-    if not paths:
+def _memory(answers: Answers, question: str, sizes: Mapping[str, int], shuffle: bool | str) -> None:
+    if not sizes:
         answers.missing(question, "no file is known that it is read from")
         return
-    share = resident_share(paths)
+    share = resident_share(sizes)
     if share is None:
         answers.missing(question, "the system tells the page cache of own files only")
         return
-    size = sum(map(os.path.getsize, paths))
+    size = sum(sizes.values())
     room = _available()
     fits = size * (1 - share) < room
     if fits:
@@ -131,21 +138,18 @@ def _available() -> int:
     return 0
 
 
-def _latency(answers: Answers, paths: Sequence[str]) -> None:
+def _latency(answers: Answers, question: str, sizes: Mapping[str, int]) -> None:
     """Reads at places of its own random numbers, so that nobody else's move on."""
-    question = "How long does a read take?"
-    sizes = [(path, os.path.getsize(path)) for path in paths]
-    sizes = [(path, size) for path, size in sizes if size]
-    if not sizes:
+    if not any(sizes.values()):
         answers.missing(question, "there is no file to read")
         return
     places = random.Random(0)
     taken = []
-    for path, size in places.choices(sizes, [size for _, size in sizes], k=_READS):
+    for path in places.choices(list(sizes), list(sizes.values()), k=_READS):
         file = os.open(path, os.O_RDONLY)
         try:
             began = time.perf_counter()
-            os.pread(file, _READ_BYTES, places.randrange(size))
+            os.pread(file, _READ_BYTES, places.randrange(sizes[path]))
             taken.append(time.perf_counter() - began)
         finally:
             os.close(file)

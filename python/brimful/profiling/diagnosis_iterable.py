@@ -22,7 +22,7 @@ def diagnose_iterable(profile: Profile | None, ranks: RankReport | None) -> Diag
     told = {
         "effective tokens": profiled_tokens(profile, "Pack documents instead of padding them."),
         "data path": Answers("data path"),
-        "system": system(ranks, None, "makers"),
+        "system": system(ranks, None, "maker"),
     }
     profiled_stall(told["data path"], profile)
     for area, question in _SILENT.items():

@@ -50,7 +50,7 @@ def diagnose_native(
             native_batches(config, stats, records),
             native_path(stats, records, config.depth, paths, config.shuffle, profile),
             _checkpoint(loader, state),
-            system(ranks, config.num_workers, "threads"),
+            system(ranks, config.num_workers, "thread"),
         )
     )
 
@@ -99,6 +99,7 @@ def _copy(loader: DataLoader, state: str) -> DataLoader:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         copy = Loader(loader.corpus, **settings)
+        copy._fingerprint_cache = loader._fingerprint()  # the same, and costs time
         copy.load_state_dict(json.loads(state))
     copy._place.ignored = False  # nobody is told of a run that is over
     return copy

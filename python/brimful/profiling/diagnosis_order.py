@@ -39,8 +39,12 @@ def _once(answers: Answers, loader: DataLoader, epoch: int) -> None:
         answers.missing(question, "rows are Megatron's samples, which its indices name")
         return
     draws, documents = loader._plan.epoch_draws(epoch), len(loader.corpus)
-    if draws > _MOST_DRAWS:
-        answers.missing(question, f"epoch {epoch} has {count(draws)} draws, too many to look at")
+    if max(draws, documents) > _MOST_DRAWS:
+        answers.missing(
+            question,
+            f"epoch {epoch} has {counted(draws, 'draw')} of {counted(documents, 'document')}, "
+            "too many to look at",
+        )
         return
     times = np.zeros(documents, np.int64)
     for first in range(0, draws, _CHUNK):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def system(ranks: RankReport | None, workers: int | None, made_by: str) -> Answers:
-    """All of the area; `made_by` names what the loader's workers are."""
+    """All of the area; `made_by` names one of the loader's workers."""
     answers = Answers("system")
     _drift(answers, ranks)
     _cores(answers, workers, made_by)
@@ -49,6 +49,6 @@ def _cores(answers: Answers, workers: int | None, made_by: str) -> None:
     answers.add(
         question,
         workers <= cores,
-        f"{workers:,} {made_by} on {counted(cores, 'core')}",
+        f"{counted(workers, made_by)} on {counted(cores, 'core')}",
         "More than cores take turns; they help only where they wait for storage.",
     )

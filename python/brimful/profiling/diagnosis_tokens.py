@@ -36,8 +36,8 @@ def labels(answers: Answers, tokens: int | None, effective: int | None) -> None:
             question,
             effective >= _LABELLED * tokens,
             f"{percent(effective / tokens)} of {counted(tokens, 'token')}",
-            "Most of what is computed has no loss: see that masks are meant so, and compare runs "
-            "by effective tokens.",
+            "Most of what is computed has no loss: see that masks are meant so, or documents so "
+            "short, and compare runs by effective tokens.",
         )
 
 

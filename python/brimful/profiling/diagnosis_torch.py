@@ -1,6 +1,7 @@
 """The diagnosis of torch's DataLoader and those made of it, brimful's torch path among them.
 
-It draws no batch of the loader, and leaves all random generators as they are.
+It draws no batch of the loader, and leaves the global random generators as they are. Items of a
+map-style dataset are read, as anybody else may who indexes it.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ def diagnose_torch(
             _batches(loader, samplers, is_map),
             _path(loader, profile),
             _checkpoint(loader, is_map),
-            system(ranks, loader.num_workers, "workers"),
+            system(ranks, loader.num_workers, "worker"),
         )
     )
 
@@ -67,6 +68,8 @@ def _data(loader: data.DataLoader[Any], most: int, is_map: bool) -> Answers:
     question = "Are documents there twice?"
     if not is_map:
         answers.missing(question, "an iterable dataset can be read once only, by its loader")
+    elif is_stateful(loader.dataset):
+        answers.missing(question, "reading items might change the state that the dataset has")
     else:
         try:
             _copies(answers, question, cast(Any, loader.dataset), most)

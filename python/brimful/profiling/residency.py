@@ -7,6 +7,8 @@ import mmap
 import os
 from collections.abc import Iterable
 
+import numpy as np
+
 _CHUNK = 1 << 30  # mapped at a time; the answer has a byte a page
 _MOST_CHUNKS = 64  # asked of a file, evenly spread
 
@@ -43,8 +45,12 @@ def _share(file: int, size: int) -> float | None:
     for first in chunks[:: max(1, len(chunks) // _MOST_CHUNKS)]:
         length = min(_CHUNK, size - first)
         held = (ctypes.c_ubyte * -(-length // mmap.PAGESIZE))()
-        # A private mapping: ctypes asks for one that could be written to, and nobody does.
-        with mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=first) as mapped:
+        try:
+            # A private mapping: ctypes asks for one that could be written to, and nobody does.
+            mapping = mmap.mmap(file, length, access=mmap.ACCESS_COPY, offset=first)
+        except (OSError, ValueError):  # no memory to map it, or the file was cut meanwhile
+            return None
+        with mapping as mapped:
             start = ctypes.c_char.from_buffer(mapped)
             failed = _libc.mincore(
                 ctypes.c_void_p(ctypes.addressof(start)), ctypes.c_size_t(length), held
@@ -53,7 +59,7 @@ def _share(file: int, size: int) -> float | None:
         if failed:
             return None
         pages += len(held)
-        found += sum(page & 1 for page in bytes(held))
+        found += int(np.count_nonzero(np.frombuffer(bytes(held), np.uint8) & 1))
     return found / pages if pages else 1.0
 
 

@@ -150,7 +150,7 @@ def gains(verdict: Verdict, profile: Profile) -> list[str]:
     simulated = profile.facts.simulated_step
     if simulated is not None:
         lines.append(
-            f"   Steps only slept, for {duration(simulated)}: no model was run, "
-            f"over {counted(profile.stats.batches, 'batch', 'batches')}."
+            f"   Steps only slept, {duration(simulated)} each: no model ran on these "
+            f"{counted(profile.stats.batches, 'batch', 'batches')}."
         )
     return lines
