@@ -22,7 +22,7 @@ LABELS = [[-100, 6, 7, 8, -100, -100], [-100] * 6, [1, 2, 3, 4, 5, 6]]
 PADDED = BatchFigures(
     slots=18,
     tokens=11,
-    effective_tokens=9,
+    effective_tokens=3 + 0 + 5,  # a row's first token is predicted by none
     documents=3,
     attention_work=16 + 1 + 36,
     num_bytes=3 * 18 * 8,
@@ -84,7 +84,7 @@ def test_a_mask_of_any_dtype(dtype: torch.dtype) -> None:
 
 def test_lists_of_numbers_are_counted_without_arrays() -> None:
     found = figures_of(columns(list))
-    assert (found.slots, found.tokens, found.effective_tokens) == (18, 11, 9)
+    assert (found.slots, found.tokens, found.effective_tokens) == (18, 11, 8)
     one = figures_of({"input_ids": IDS[0], "attention_mask": MASK[0], "labels": LABELS[0]})
     assert (one.slots, one.tokens, one.effective_tokens) == (6, 4, 3)
 
@@ -138,6 +138,36 @@ def test_ids_alone_and_a_pair_of_ids_and_labels() -> None:
     assert figures_of(ids).slots == figures_of([ids]).slots == 8
     pair = figures_of((ids, torch.where(ids % 4 == 3, -100, ids)))
     assert (pair.slots, pair.tokens, pair.effective_tokens) == (8, None, 6)
+
+
+@pytest.mark.parametrize("make", [np.array, torch.tensor, list])
+@pytest.mark.parametrize(
+    ("labels", "count"),
+    [
+        ([[5, 6, 7], [8, -100, -100]], 2),
+        ([[-100, -100, 7], [-100, 9, 1]], 3),  # padded on the left
+        ([[5, 6, 7], [8, 9, 1]], 4),
+        ([1, 0], 2),  # classes of rows
+        ([[1, 2], [-100, 4]], 3),  # of a decoder
+    ],
+)
+def test_effective_tokens_are_the_labels_that_a_loss_is_made_of(
+    make: Any, labels: Any, count: int
+) -> None:
+    ids = make([[1, 2, 3], [4, 5, 6]])
+    assert figures_of({"input_ids": ids, "labels": make(labels)}).effective_tokens == count
+    shifted = figures_of({"input_ids": ids, "labels": ids, "shift_labels": make(labels)})
+    assert shifted.effective_tokens == int(np.sum(np.array(labels) != -100))
+
+
+@given(st.lists(st.lists(st.booleans(), min_size=1, max_size=6), min_size=1, max_size=4))
+def test_effective_tokens_are_what_transformers_counts(rows: list[list[bool]]) -> None:
+    width = max(map(len, rows))
+    labels = torch.tensor(
+        [[7 if kept else -100 for kept in row + [False] * width][:width] for row in rows]
+    )
+    counted = figures_of({"input_ids": torch.ones_like(labels), "labels": labels})
+    assert counted.effective_tokens == int((labels[..., 1:] != -100).sum())
 
 
 @pytest.mark.parametrize("batch", [None, 3, "text", [], {}, (), torch.zeros(3), [[]], object()])

@@ -29,7 +29,7 @@ class VirtualTime:
 
 @contextmanager
 def virtual_time() -> Iterator[VirtualTime]:
-    """While it lasts, all of a profile's own times are virtual, and no thread is in line for a core."""
+    """While it lasts, all of a profile's own times are virtual; no thread stands in line."""
     clock = VirtualTime()
     module = SimpleNamespace(
         perf_counter=lambda: clock.now,

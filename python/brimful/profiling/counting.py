@@ -63,16 +63,31 @@ def _of_columns(batch: Any) -> BatchFigures:
         return BatchFigures(num_bytes=num_bytes)
     slots = _size(ids)
     tokens, lengths = _tokens_and_lengths(columns, ids, slots)
-    labels = _first(columns, _LABELS)
     return BatchFigures(
         slots=slots,
         tokens=tokens,
-        effective_tokens=None if labels is None else _count_other(labels, _IGNORE_LABEL),
+        effective_tokens=_effective(columns, ids),
         documents=None if lengths is None else lengths.size,
         attention_work=None if lengths is None else int(lengths @ lengths),
         num_bytes=num_bytes,
         lengths=None if lengths is None else tuple(lengths.tolist()),
     )
+
+
+def _effective(columns: Mapping[str, Any], ids: Any) -> int | None:
+    """Labels that a loss is made of: of `shift_labels`, where both are there. A model that shifts `labels` never predicts the first of a
+    row; labels of another shape than the ids, of classes or of a decoder, are not shifted.
+    """
+    shifted = columns.get("shift_labels")
+    if shifted is not None:
+        return _count_other(shifted, _IGNORE_LABEL)
+    labels = columns.get("labels")
+    if labels is None:
+        return None
+    count = _count_other(labels, _IGNORE_LABEL)
+    if count is None or _shape(labels) != _shape(ids):
+        return count
+    return count - (_count_other(_firsts(labels), _IGNORE_LABEL) or 0)
 
 
 def _sum(parts: list[BatchFigures]) -> BatchFigures:
@@ -189,12 +204,12 @@ def _unnamed(batch: Any) -> Mapping[str, Any]:
 
 
 def _ids_and_labels(parts: tuple[Any, ...] | list[Any]) -> Mapping[str, Any]:
-    """A pair of ids and labels of one shape, and ids alone: the form of hand-written loaders."""
+    """A pair of ids and their next ones, and ids alone: the form of hand-written loaders."""
     if not 1 <= len(parts) <= 2 or not all(map(_is_integers, parts)):
         return {}
     if len(parts) == 1 or tuple(parts[0].shape) != tuple(parts[1].shape):
         return {"input_ids": parts[0]}
-    return {"input_ids": parts[0], "labels": parts[1]}
+    return {"input_ids": parts[0], "shift_labels": parts[1]}
 
 
 def _is_integers(value: Any) -> bool:
@@ -248,6 +263,20 @@ def _count_other(values: Any, number: int) -> int | None:
         return len(values) - values.count(number)
     array = _host_array(values)
     return None if array is None else int(np.count_nonzero(array != number))
+
+
+def _shape(value: Any) -> Any:
+    """Of a tensor or array; of lists, the lengths of the innermost ones."""
+    if not isinstance(value, list):
+        return tuple(value.shape)
+    return [_shape(part) for part in value] if _nested(value) else len(value)
+
+
+def _firsts(value: Any) -> Any:
+    """The first number of each row, rows being what the last dimension runs along."""
+    if not isinstance(value, list):
+        return value[..., :1]
+    return [_firsts(part) for part in value] if _nested(value) else value[:1]
 
 
 def _num_bytes(value: Any, depth: int = 0) -> int:
