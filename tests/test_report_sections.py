@@ -15,7 +15,7 @@ from brimful.profiling.ranks import RankFigures, RankReport
 from brimful.profiling.report import Sources, html, sources_of
 from brimful.profiling.timeline import Timeline
 from brimful.times import ThreadTimes
-from report_pages import FEW, MANY, VERDICT, Page, step_of
+from report_pages import FEW, MANY, VERDICT, Page, batch, profile_of, step_of
 from truth import mixed
 
 
@@ -93,6 +93,23 @@ def test_a_diagnosis_is_shown_by_area():
     assert "3 questions" in page.words
     assert "1 answer to look at" in page.words
     assert all(part in page.words for line in lines for part in line)
+
+
+@pytest.mark.parametrize(
+    ("kind", "wait", "begins"),
+    [("brimful", 0.01, 0.05), ("torch", 0.01, 0.04), ("torch", 0.004, 0.05)],
+    ids=["its own was ready", "another may have been", "hardly waited for"],
+)
+def test_a_batch_that_was_ready_is_drawn_before_it_was_asked_for(kind, wait, begins):
+    batches = (batch(0), batch(1, wait=wait))
+    profile = replace(profile_of(batches), facts=replace(MANY.facts, kind=kind))
+    page = Page(html(profile, VERDICT))
+    ready = begins == 0.05
+    assert ("load 50 ms, ready ahead" in page.words) == ready
+    (heading,) = (i for i, (_, a) in enumerate(page.elements) if a.get("id") == "fall-0-title")
+    bars = [a for tag, a in page.elements[heading:] if tag == "rect" and a["class"] == "stall"]
+    span = 0.05 + 0.08 + (wait if ready else 0.0)
+    assert float(bars[0]["x"][:-1]) == pytest.approx(100 * begins / span, abs=0.01)
 
 
 def test_ranks_are_shown_side_by_side():

@@ -84,7 +84,7 @@ def html(
         findings(verdict.findings, stats.wall_seconds),
         gains(verdict, starved=stats.starvation is not None),
         over_steps(profile.batches),
-        waterfall(profile.batches),
+        waterfall(profile),
         over_run(timeline),
         histogram(profile),
         by_strategy(profile),

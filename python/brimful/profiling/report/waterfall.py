@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import dataclass
 
-from brimful.profiling.figures import ProfiledBatch
+from brimful.profiling.figures import Profile, ProfiledBatch
 from brimful.profiling.report.axis import ticks
 from brimful.profiling.report.elements import (
     Html,
@@ -20,25 +20,45 @@ from brimful.profiling.report.elements import (
 from brimful.wording import count, duration
 
 
-def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
-    """One step from the making of its batch to the end of its use: a usual one and the slowest."""
+@dataclass(frozen=True)
+class _Step:
+    """A batch that was waited for and used, in seconds from the left of its chart."""
+
+    batch: ProfiledBatch
+    is_ready: bool  # before next() was called
+
+    @property
+    def handed(self) -> float:
+        """When next() returned: making may have begun before it was called."""
+        load, wait = self.batch.load or 0.0, self.batch.wait
+        return load + wait if self.is_ready else max(load, wait)
+
+    @property
+    def span(self) -> float:
+        """From left to right."""
+        return self.handed + (self.batch.step or 0.0)
+
+
+def waterfall(profile: Profile) -> Html:
+    """A usual step and the one that was waited for longest; nothing where none is finished."""
     known = sorted(
-        (batch for batch in batches if batch.step is not None and not batch.first),
+        (batch for batch in profile.batches if batch.step is not None and not batch.first),
         key=lambda batch: batch.wait,
     )
     if not known:
         return Html("")
-    chosen = {"A usual step": known[len(known) // 2], "The longest wait": known[-1]}
-    if len(known) < 3:
-        chosen.pop("A usual step")
-    widest = max(_span(batch) for batch in chosen.values())
+    chosen = {"The longest wait": known[-1]}
+    if len(known) >= 3:
+        chosen = {"A usual step": known[len(known) // 2], **chosen}
+    in_order = profile.facts.kind == "brimful"
+    steps = {title: _Step(batch, _is_ready(batch, in_order)) for title, batch in chosen.items()}
+    widest = max(step.span for step in steps.values())
     keys: dict[str, str] = {}
     figures = []
-    for i, (title, batch) in enumerate(chosen.items()):
-        own = _span(batch)
-        if own:  # on one scale, unless that leaves nothing to be seen of the shorter one
-            span = own if own < widest / 4 else widest
-            figures.append(_step(f"fall-{i}", title, batch, span, keys))
+    for i, (title, step) in enumerate(steps.items()):
+        if step.span:  # on one scale, unless that leaves nothing to be seen of the shorter one
+            span = step.span if step.span < widest / 4 else widest
+            figures.append(_drawn(f"fall-{i}", title, step, span, keys))
     if not figures:
         return Html("")
     lead = (
@@ -48,25 +68,23 @@ def waterfall(batches: Sequence[ProfiledBatch]) -> Html:
     return section("One step", lead, *figures, legend(keys.items()))
 
 
-def _span(batch: ProfiledBatch) -> float:
-    """Seconds from left to right: making may have begun before next() was called."""
-    return _handed(batch) + (batch.step or 0.0)
+def _is_ready(batch: ProfiledBatch, in_order: bool) -> bool:
+    """Whether it had been made before it was asked for.
+
+    Where batches become ready in any order, those that are may be later ones: then only a wait that
+    is short beside the making tells.
+    """
+    return bool(batch.queue_depth) and (in_order or batch.wait < 0.1 * (batch.load or 0.0))
 
 
-def _handed(batch: ProfiledBatch) -> float:
-    """When next() returned, counted from the left."""
-    load = batch.load or 0.0
-    return load + batch.wait if batch.queue_depth else max(load, batch.wait)
-
-
-def _step(name: str, title: str, batch: ProfiledBatch, span: float, keys: dict[str, str]) -> Html:
+def _drawn(name: str, title: str, chosen: _Step, span: float, keys: dict[str, str]) -> Html:
     """A chart of `span` seconds; what its colours stand for is added to `keys`."""
-    handed = _handed(batch)
+    batch, handed = chosen.batch, chosen.handed
     step = batch.step or 0.0
     rows: list[tuple[str, str, float, list[tuple[float, str, str]]]] = []
     if batch.load is not None:
-        begin = 0.0 if batch.queue_depth else handed - batch.load
-        ahead = ", ready ahead" if batch.queue_depth else ""
+        begin = 0.0 if chosen.is_ready else handed - batch.load
+        ahead = ", ready ahead" if chosen.is_ready else ""
         rows.append(("load", ahead, begin, _making(batch)))
     rows.append(("stall", "", handed - batch.wait, [(batch.wait, "stall", "stall")]))
     rows.append(("step", "", handed, [(step, "work", "step")]))
