@@ -127,30 +127,35 @@ def _lost(seconds: float, whole: float) -> str:
 
 def gains(verdict: Verdict, *, starved: bool) -> Html:
     """A step as it is, and as it would be with the same tokens; `starved`: on a device's clock."""
-    now = verdict.step_seconds
-    if not now:
+    now, ready = verdict.step_seconds, verdict.without_stall
+    if not now or ready is None:
         return Html("")
+    tokens = ready if verdict.without_both is None else verdict.without_both
+    waiting = "starvation" if starved else "stall"
     rows = [
-        (_NOW, now, "stall"),
-        (f"without {'starvation' if starved else 'stall'}", verdict.without_stall, "work"),
-        ("without padding", verdict.without_padding, "work"),
-        ("without both", verdict.without_both, "good"),
+        (_NOW, now, [(ready - tokens, "padding"), (now - ready, "stall")]),
+        (f"without {waiting}", ready, [(ready - tokens, "padding")]),
     ]
-    scale = max(seconds for _, seconds, _ in rows if seconds is not None)
+    if verdict.without_padding is not None:
+        full = verdict.without_padding
+        rows.append(("without padding", full, [(full - tokens, "stall")]))
+        rows.append(("without both", tokens, []))
+    scale = max(seconds for _, seconds, _ in rows)
     bars = [
         Bar(
             label,
             f"{duration(seconds)}{'' if label == _NOW else f' · {_factor(now, seconds)}'}",
-            [(seconds / scale, colour, "")],
+            [(tokens / scale, "work", "tokens"), *((lost / scale, c, c) for lost, c in parts)],
             strong=label == _NOW,
         )
-        for label, seconds, colour in rows
-        if seconds is not None
+        for label, seconds, parts in rows
     ]
     lead = "Time of a step that delivers the same tokens, waiting included."
+    keys = [("work", "tokens"), ("stall", waiting)]
     if verdict.without_padding is not None:
         lead += " It is taken to grow with the slots of the batch."
-    return section("What you would gain", lead, bar_list(bars))
+        keys.insert(1, ("padding", "padding"))
+    return section("What you would gain", lead, bar_list(bars), legend(keys))
 
 
 def _factor(now: float, then: float) -> str:
