@@ -105,6 +105,9 @@ class OnDevice:
     def numel(self) -> int:
         return 1
 
+    def is_complex(self) -> bool:
+        return False
+
     def detach(self) -> "OnDevice":
         return self
 
@@ -128,7 +131,10 @@ def test_numbers_on_a_device_are_waited_for_when_they_are_read_and_once():
     assert waits == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("value", ["3", None, [1, 2], torch.zeros(2), np.zeros(2), 1j, {}])
+META = torch.zeros((), device="meta")
+
+
+@pytest.mark.parametrize("value", ["3", None, [1, 2], torch.zeros(2), np.zeros(2), 1j, {}, META])
 def test_what_is_no_number_is_refused(value: Any):
     loader = make()
     next(iter(loader))

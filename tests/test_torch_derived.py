@@ -45,6 +45,8 @@ def test_a_derived_class_is_torchs_where_the_rule_says_so(num_workers):
     assert loader.scale == 2
     assert loader.explain().path == "torch"
     assert loader.stats().batches == 3
+    loader.log(loss=1.5)
+    assert [row.logged for row in loader.timeline] == [{}, {}, {"loss": 1.5}]
     for kind in (Twice, Scaled, bf.DataLoader, data.DataLoader):
         assert isinstance(loader, kind)
     assert not isinstance(loader, Rows)

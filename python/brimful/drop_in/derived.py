@@ -27,7 +27,8 @@ def serve_by_torch(loader: DataLoader, dataset: Any, given: Mapping[str, Any]) -
 class _Mro(ABCMeta):
     def mro(cls) -> list[type]:
         """Without the native loader, whose attributes would hide torch's."""
-        return [kind for kind in super().mro() if kind not in DataLoader.__mro__[:-1]]
+        of_native = set(DataLoader.__mro__) - set(TorchLoader.__mro__)
+        return [kind for kind in super().mro() if kind not in of_native]
 
 
 class _Derived(TorchLoader):

@@ -55,9 +55,9 @@ class Notes:
 
 def _kept(name: str, value: Any) -> Any:
     """A float, or a tensor of one number of our own: the loop may add to its tensor later."""
-    device = getattr(value, "device", None)
-    if hasattr(value, "detach") and getattr(device, "type", "cpu") != "cpu":
-        if value.numel() == 1:
+    where = getattr(getattr(value, "device", None), "type", "cpu")
+    if hasattr(value, "detach") and where != "cpu":
+        if value.numel() == 1 and where != "meta" and not value.is_complex():
             return value.detach().clone()
     elif not isinstance(value, (str, bytes)):
         try:

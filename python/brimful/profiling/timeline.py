@@ -54,7 +54,7 @@ class Timeline(Sequence[TimelineStep]):
 
     def __repr__(self) -> str:
         numbers = [row.step for row in self._rows if row.step is not None]
-        of = f", {numbers[0]} to {numbers[-1]}" if numbers else ""
+        of = f", {min(numbers)} to {max(numbers)}" if numbers else ""
         return f"<brimful timeline: {counted(len(self), 'step')}{of}>"
 
     def at(self, step: int) -> TimelineStep:
