@@ -75,8 +75,9 @@ def _of_columns(batch: Any) -> BatchFigures:
 
 
 def _effective(columns: Mapping[str, Any], ids: Any) -> int | None:
-    """Labels that a loss is made of: of `shift_labels`, where both are there. A model that shifts `labels` never predicts the first of a
-    row; labels of another shape than the ids, of classes or of a decoder, are not shifted.
+    """Labels that a loss is made of. A model that shifts `labels` predicts a row's first one from
+    nothing, so leaves it out; `shift_labels`, and labels of another shape than the ids (of classes,
+    of a decoder), are taken as they are.
     """
     shifted = columns.get("shift_labels")
     if shifted is not None:
