@@ -11,6 +11,7 @@ import pytest
 import brimful as bf
 from brimful.profiling.diagnosis import Diagnosis, Line
 from brimful.profiling.figures import (
+    BatchFigures,
     LoaderFacts,
     Profile,
     ProfileStats,
@@ -109,6 +110,14 @@ def test_what_was_not_measured_is_left_out():
     assert titles == ["Where the time went", "What to change", "Everything"]
     assert "not measured" in page.words
     assert not any(data.strip() == "None" for _, data in page.texts)
+
+
+def test_batches_of_no_tokens_are_drawn_as_time():
+    batches = tuple(replace(batch(i), figures=BatchFigures(num_bytes=9)) for i in range(9))
+    profile = profile_of(batches, slots=None, tokens=None)
+    page = Page(html(profile, replace(VERDICT, without_padding=None, without_both=None)))
+    assert "The last 9 batches: 880 ms. Width is time." in page.words
+    assert not [rect for rect in page.all("rect") if rect.get("class") == "padding"]
 
 
 def test_a_simulated_accelerator_is_named():

@@ -119,6 +119,11 @@ def test_ranks_are_shown_side_by_side():
             first_batch=0.1, slots=64, tokens=60, attention_work=600,
         )  # fmt: skip
 
+    many = RankReport(ranks=tuple(figures(i, 0.001 + 0.2 * (i == 40)) for i in range(64)))
+    words = Page(html(FEW, VERDICT, ranks=many)).words
+    assert "rank 40\n" in words
+    assert words.count("60 tokens a batch") == 16
+    assert "Shown are the 16 that take longest." in words
     report = RankReport(ranks=(figures(0, 0.001), figures(1, 0.05)))
     page = Page(html(MANY, VERDICT, ranks=report))
     assert report.summary()[1:] in page.words

@@ -20,7 +20,7 @@ def first_sight(name: str, profile: Profile, verdict: Verdict) -> Html:
         _chips(facts, stats),
         _simulated(facts),
         vessels(profile.batches),
-        _tiles(stats),
+        _tiles(stats, verdict),
     )
 
 
@@ -81,8 +81,7 @@ def _simulated(facts: LoaderFacts) -> Html:
     )
 
 
-def _tiles(stats: ProfileStats) -> Html:
-    busy = stats.stall_seconds + stats.step_seconds
+def _tiles(stats: ProfileStats, verdict: Verdict) -> Html:
     useful = useful_share(stats)
     rate = stats.tokens / stats.wall_seconds if stats.tokens and stats.wall_seconds else None
     starved = stats.starvation
@@ -92,7 +91,7 @@ def _tiles(stats: ProfileStats) -> Html:
         if stats.tokens and stats.effective_tokens is not None
         else None
     )
-    step = busy / stats.batches if stats.batches else None
+    step = verdict.step_seconds
     tiles = [
         (
             "Time on tokens",

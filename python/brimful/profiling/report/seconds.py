@@ -145,14 +145,15 @@ def gains(verdict: Verdict, *, starved: bool) -> Html:
         Bar(
             label,
             f"{duration(seconds)}{'' if label == _NOW else f' · {_factor(now, seconds)}'}",
-            [(tokens / scale, "work", "tokens"), *((lost / scale, c, c) for lost, c in parts)],
+            [(tokens / scale, "work", ""), *((lost / scale, c, c) for lost, c in parts)],
             strong=label == _NOW,
         )
         for label, seconds, parts in rows
     ]
     lead = "Time of a step that delivers the same tokens, waiting included."
-    keys = [("work", "tokens"), ("stall", waiting)]
+    keys = [("work", "step"), ("stall", waiting)]
     if verdict.without_padding is not None:
+        keys[0] = ("work", "tokens")
         lead += " It is taken to grow with the slots of the batch."
         keys.insert(1, ("padding", "padding"))
     return section("What you would gain", lead, bar_list(bars), legend(keys))

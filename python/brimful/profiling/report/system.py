@@ -18,6 +18,7 @@ from brimful.profiling.report.elements import (
 )
 from brimful.wording import brief, counted, duration
 
+_MOST_RANKS = 16
 _STATUS = {"ok": "ok", "look here": "look", "not measured": "unknown"}
 
 
@@ -56,6 +57,10 @@ def ranks_side_by_side(report: RankReport | None) -> Html:
     """A bar of wait and step for each rank; nothing for one alone."""
     if report is None or len(report.ranks) < 2:
         return Html("")
+    slowest_first = sorted(
+        report.ranks, key=lambda rank: (rank.rank != report.slowest, -rank.total)
+    )
+    shown = sorted(slowest_first[:_MOST_RANKS], key=lambda rank: rank.rank)
     scale = max(rank.total for rank in report.ranks) or 1.0
     bars = [
         Bar(
@@ -65,10 +70,12 @@ def ranks_side_by_side(report: RankReport | None) -> Html:
             _note(rank),
             strong=rank.rank == report.slowest,
         )
-        for rank in report.ranks
+        for rank in shown
     ]
     summary = report.summary()
     lead = f"{summary[:1].upper()}{summary[1:]}."
+    if len(shown) < len(report.ranks):
+        lead += f" Shown are the {len(shown)} that take longest."
     advice = element("p", report.advice, class_="advice")
     return section(
         "Ranks",

@@ -102,7 +102,8 @@ def settings(told: Mapping[str, Any]) -> Html:
     if not told:
         return Html("")
     rows = [(name, str(value)) for name, value in told.items()]
-    return section("Settings", "", table(["setting", "value"], rows, text_columns=2), wide=False)
+    listed = element("div", table(["setting", "value"], rows, text_columns=2), class_="settings")
+    return section("Settings", "", listed, wide=False)
 
 
 def slowest(batches: Sequence[ProfiledBatch]) -> Html:

@@ -14,51 +14,54 @@ _MOST = 36  # more would be too narrow to see on a small page
 
 
 def vessels(batches: Sequence[ProfiledBatch]) -> Html:
-    """Nothing where the profile holds no finished step whose slots were counted."""
-    shown = _last_stretch(batches)
-    whole = sum((0.0 if batch.first else batch.wait) + (batch.step or 0.0) for batch in shown)
+    """Where slots were not counted all of a step is filled; nothing where no step is finished."""
+    is_counted = any(batch.figures.slots for batch in batches)
+    shown = _last_stretch(batches, is_counted)
+    waits = [0.0 if batch.first else batch.wait for batch in shown]
+    steps = [batch.step or 0.0 for batch in shown]
+    whole = sum(waits) + sum(steps)
     if not whole:
         return Html("")
     marks: list[Html] = []
-    x = 0.0
-    for batch in shown:
-        wait = 0.0 if batch.first else batch.wait / whole
-        step = (batch.step or 0.0) / whole
+    x = spent = 0.0
+    for batch, wait, step in zip(shown, waits, steps, strict=True):
         filled = _filled(batch)
         level = _HEIGHT * filled
-        marks.append(box(x, wait, 0, _HEIGHT, "stall", f"stall {duration(batch.wait)}"))
-        x += wait
-        held = f"batch {batch.number}: {percent(filled)} of the slots hold tokens"
-        marks.append(box(x, step, 0, _HEIGHT - level, "padding", held))
-        marks.append(box(x, step, _HEIGHT - level, level, "work", held))
-        x += step
-    waited = sum(0.0 if batch.first else batch.wait for batch in shown)
-    tokens = sum((batch.step or 0.0) * _filled(batch) for batch in shown)
-    description = (
-        f"{counted(len(shown), 'batch', 'batches')}. Of their time {percent(tokens / whole)} went "
-        f"into tokens, {percent(waited / whole)} into waiting, the rest into padding."
-    )
-    caption = (
-        f"The last {counted(len(shown), 'batch', 'batches')}: {duration(whole)}. "
-        "Width is time, height is slots: the solid filling went into tokens."
-    )
+        if wait:
+            marks.append(box(x, wait / whole, 0, _HEIGHT, "stall", f"stall {duration(wait)}"))
+        x += wait / whole
+        held = f"batch {batch.number}: "
+        held += f"{percent(filled)} of the slots hold tokens" if is_counted else duration(step)
+        if level < _HEIGHT:
+            marks.append(box(x, step / whole, 0, _HEIGHT - level, "padding", held))
+        marks.append(box(x, step / whole, _HEIGHT - level, level, "work", held))
+        x += step / whole
+        spent += step * filled
+    many = counted(len(shown), "batch", "batches")
+    caption = f"The last {many}: {duration(whole)}. Width is time"
+    description = f"{many}: {percent(sum(waits) / whole)} of their time went into waiting"
+    keys = [("work", "steps"), ("stall", "stall")]
+    if is_counted:
+        keys = [("work", "tokens"), ("padding", "padding"), ("stall", "stall")]
+        caption += ", height is slots: the solid filling went into tokens"
+        description += f", {percent(spent / whole)} into tokens, the rest into padding"
     return element(
         "figure",
-        chart("vessels", "Batches as vessels", description, _HEIGHT, marks),
-        legend([("work", "tokens"), ("padding", "padding"), ("stall", "stall")]),
-        element("figcaption", caption),
+        chart("vessels", "Batches as vessels", f"{description}.", _HEIGHT, marks),
+        legend(keys),
+        element("figcaption", f"{caption}."),
         class_="vessels",
     )
 
 
-def _last_stretch(batches: Sequence[ProfiledBatch]) -> list[ProfiledBatch]:
-    """The last batches that have a step and a count, without a gap between them."""
-    known = [batch for batch in batches if batch.step is not None and batch.figures.slots]
+def _last_stretch(batches: Sequence[ProfiledBatch], is_counted: bool) -> list[ProfiledBatch]:
+    """The last batches whose step is known, and slots if any are, without a gap between them."""
+    known = [b for b in batches if b.step is not None and (b.figures.slots or not is_counted)]
     last = known[-_MOST:]
     cut = [k + 1 for k, (one, two) in enumerate(pairwise(last)) if two.number != one.number + 1]
     return last[cut[-1] if cut else 0 :]
 
 
 def _filled(batch: ProfiledBatch) -> float:
-    slots, tokens = batch.figures.slots, batch.figures.tokens
-    return 1.0 if not slots or tokens is None else min(tokens / slots, 1.0)
+    used = batch.figures.utilization
+    return 1.0 if used is None else min(used, 1.0)
