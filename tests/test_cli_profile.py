@@ -45,6 +45,9 @@ def nothing():
 def number():
     return 7
 
+def needy(path):
+    return Padded()
+
 class Interrupted(Padded):
     def __iter__(self):
         yield from super().__iter__()
@@ -186,6 +189,7 @@ def test_ctrl_c_ends_the_drawing_and_what_was_drawn_is_told() -> None:
         (["loaders:nothing"], ["no batch"]),
         (["loaders:number"], ["int", "cannot be iterated"]),
         (["loaders:absent"], ["has no absent"]),
+        (["loaders:needy"], ["without arguments", "path"]),
         (["absent:function"], ["no module absent"]),
         (["absent/shards"], ["absent/shards"]),
         (["loaders:padded", "--seq-len", 8], ["--seq-len", "its own loader"]),

@@ -214,6 +214,26 @@ def test_loops_side_by_side_are_told_apart(script: Any) -> None:
     assert first["stats"]["first_batches"] == 2
 
 
+def test_a_loop_inside_of_a_package_is_told_by_the_line_that_led_there(
+    script: Any, tmp_path: Path
+) -> None:
+    package = tmp_path / "site-packages" / "trainer"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(
+        "class Trainer:\n"
+        "    def fit(self, loader):\n"
+        "        return [batch.num_tokens for batch in loader]\n",
+        encoding="utf-8",
+    )
+    train = script("import trainer\ntrainer.Trainer().fit(make())\n")
+    line = len(train.read_text(encoding="utf-8").splitlines())
+    how = {"env": environment(package.parent), "cwd": tmp_path}
+    _, report = run_json(sys.executable, "train.py", **how)
+    assert report["loops"][0]["title"] == f"train.py:{line} in Trainer.fit"
+    _, report = run_json(sys.executable, "-c", "import train", **how)
+    assert report["loops"][0]["title"] == f"train.py:{line} in Trainer.fit"
+
+
 def test_threads_that_iterate_at_once_all_count(script: Any) -> None:
     train = script(
         """

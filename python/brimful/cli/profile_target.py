@@ -5,6 +5,7 @@ training loop would wait for.
 from __future__ import annotations
 
 import importlib
+import inspect
 import itertools
 import os
 import re
@@ -137,7 +138,17 @@ def _called(target: str) -> Iterable[Any]:
         if not hasattr(found, name):
             raise PlanError(f"{target}: {module_name} has no {path}")
         found = getattr(found, name)
-    loader: Iterable[Any] = found() if callable(found) else found
+    loader: Iterable[Any] = found
+    if callable(found):
+        try:
+            inspect.signature(found).bind()
+        except ValueError:  # it does not tell
+            pass
+        except TypeError as error:
+            raise PlanError(
+                f"{target} cannot be called without arguments ({error}); name a function that can"
+            ) from None
+        loader = found()
     if not hasattr(loader, "__iter__") and not hasattr(loader, "__getitem__"):
         raise PlanError(
             f"{target} returned {type(loader).__name__}, which cannot be iterated; expected a "

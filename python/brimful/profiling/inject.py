@@ -16,16 +16,15 @@ import weakref
 from collections.abc import Callable, Iterator
 from multiprocessing import util
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from brimful.profiling.figures import Profile
 from brimful.profiling.joined import joined
+from brimful.profiling.place import Place, place_of
 from brimful.profiling.profiler import Profiler
 from brimful.profiling.saved import SavedProfile, save
 
 _SAVE_SECONDS = 0.5
-_SKIPPED = {"torch", "torchdata", "accelerate", "brimful", "tqdm"}  # packages between loop and us
 
 Iterate = Callable[[Any], Any]  # a loader's own `__iter__`
 
@@ -37,7 +36,7 @@ def watcher(folder: Path) -> Callable[[Any, Iterate], Any]:
         """A pass that does what `original(loader)` does, with a clock around `next()`."""
         if _is_worker():
             return original(loader)
-        return _registry(folder).watch(loader, original, _place(sys._getframe(2)))
+        return _registry(folder).watch(loader, original, place_of(sys._getframe(2)))
 
     return watch
 
@@ -87,7 +86,7 @@ class _WatchedPass:
 class _Loop:
     """One place in the program that iterates loaders, one after the other."""
 
-    def __init__(self, place: str, loader: Any, original: Iterate, *, name: str) -> None:
+    def __init__(self, place: Place, loader: Any, original: Iterate, *, name: str) -> None:
         self.place = place
         self.name = name
         self.before: Profile | None = None
@@ -142,7 +141,7 @@ class _Registry:
         self._saved = time.monotonic()
         util.Finalize(None, self._finish, exitpriority=100)  # children of multiprocessing too
 
-    def watch(self, loader: Any, original: Iterate, place: str) -> Any:
+    def watch(self, loader: Any, original: Iterate, place: Place) -> Any:
         """Begins a pass of the loader."""
         try:
             with self._lock:
@@ -152,7 +151,7 @@ class _Registry:
             return original(loader)
         return loop.begin(self)
 
-    def _loop(self, loader: Any, original: Iterate, place: str) -> _Loop:
+    def _loop(self, loader: Any, original: Iterate, place: Place) -> _Loop:
         here = [loop for loop in self._loops if loop.place == place]
         for loop in here:
             if loop.profiler.loader is loader:
@@ -161,10 +160,10 @@ class _Registry:
             if not loop.runs:
                 loop.follow_with(loader, original)
                 return loop
-        number = (
-            f" ({len(here) + 1})" if here else ""
-        )  # beside those that run, as in zip(one, other)
-        loop = _Loop(place, loader, original, name=place + number)
+        # Beside those that run, as in zip(one, other).
+        alike = sum(loop.place.name == place.name for loop in self._loops)
+        name = f"{place.name} ({alike + 1})" if alike else place.name
+        loop = _Loop(place, loader, original, name=name)
         self._loops.append(loop)
         return loop
 
@@ -221,41 +220,3 @@ def _is_worker() -> bool:
 def _rank() -> int | None:
     rank = os.environ.get("RANK", "")
     return int(rank) if rank.isdecimal() else None
-
-
-def _place(frame: FrameType | None) -> str:
-    """The line that iterates, "train.py:42"; where that is an installed package's, both that and
-    the line of the program which it was reached from.
-    """
-    inner = frame
-    while inner is not None and inner.f_back is not None and _package(inner) in _SKIPPED:
-        inner = inner.f_back
-    outer = inner
-    while outer is not None and _package(outer) is not None:
-        outer = outer.f_back
-    if inner is None:
-        return "?"
-    if outer is None or outer is inner:
-        return _line(inner)
-    return f"{_line(outer)} in {_line(inner)}"
-
-
-def _package(frame: FrameType) -> str | None:
-    """The package that a frame belongs to, of an installed one or of Python's own; else None."""
-    name = str(frame.f_globals.get("__name__", "")).partition(".")[0]
-    path = frame.f_code.co_filename
-    installed = "site-packages" in path or "dist-packages" in path or path.startswith("<")
-    return name if installed or name in sys.stdlib_module_names or name == "brimful" else None
-
-
-def _line(frame: FrameType) -> str:
-    path = Path(frame.f_code.co_filename)
-    package = _package(frame)
-    if package is not None and package in path.parts:
-        place = path.parts.index(package)
-        return f"{'/'.join(path.parts[place:])}:{frame.f_lineno}"
-    try:
-        path = path.relative_to(Path.cwd())
-    except ValueError:
-        path = Path(path.name)
-    return f"{path}:{frame.f_lineno}"
