@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -50,13 +50,13 @@ def _of_brimful(batch: Batch) -> BatchFigures:
         effective_tokens=batch.num_items,
         documents=lengths.size,
         attention_work=batch.attention_work,
-        num_bytes=_num_bytes(list(batch.values())) + batch.cu_seqlens_host.nbytes,
+        num_bytes=_num_bytes(batch) + batch.cu_seqlens_host.nbytes,
         lengths=tuple(lengths.tolist()),
     )
 
 
 def _of_columns(batch: Any) -> BatchFigures:
-    num_bytes = _num_bytes(batch)
+    num_bytes = _num_bytes((batch,))
     columns = _columns(batch)
     ids = _first(columns, _IDS)
     if ids is None:
@@ -151,14 +151,14 @@ def _of_positions(positions: Array, real: Array | None) -> tuple[int, Lengths]:
 
 def _of_mask(mask: Array) -> tuple[int, Lengths]:
     """One segment a row; of a mask that numbers the documents of a row, one a number."""
-    rows = np.atleast_2d(mask)
-    if rows.dtype != np.bool_ and rows.size and rows.max() > 1:
+    rows = np.atleast_2d(mask.view(np.uint8) if mask.dtype == np.bool_ else mask)
+    lengths: Lengths = rows.sum(axis=1, dtype=np.int64)
+    if mask.dtype != np.bool_ and rows.size and rows.max() > 1:
         begins = np.ones(rows.shape, bool)
         np.not_equal(rows[:, 1:], rows[:, :-1], out=begins[:, 1:])
         starts = np.flatnonzero(begins)
         lengths = np.diff(np.append(starts, rows.size))[rows.reshape(-1)[starts] != 0]
-    else:
-        lengths = (rows if rows.dtype == np.bool_ else rows != 0).sum(axis=1, dtype=np.int64)
+    if not lengths.all():
         lengths = lengths[lengths > 0]
     return int(lengths.sum()), lengths
 
@@ -282,19 +282,22 @@ def _firsts(value: Any) -> Any:
 
 def _num_bytes(value: Any, depth: int = 0) -> int:
     """Of all tensors and arrays in it."""
-    num_bytes = getattr(value, "nbytes", None)
-    if isinstance(num_bytes, int):
-        return num_bytes
-    if depth == _DEEPEST:
-        return 0
-    return sum(_num_bytes(part, depth + 1) for part in _parts(value))
+    found = 0
+    for part in _parts(value):
+        num_bytes = getattr(part, "nbytes", None)
+        if isinstance(num_bytes, int):
+            found += num_bytes
+        elif depth < _DEEPEST:
+            found += _num_bytes(part, depth + 1)
+    return found
 
 
-def _parts(value: Any) -> Iterator[Any]:
+def _parts(value: Any) -> Iterable[Any]:
+    """What a container holds."""
     if isinstance(value, Mapping):
-        yield from value.values()
-    elif isinstance(value, (tuple, list)):
-        if value and not isinstance(value[0], (int, float)):
-            yield from value
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        yield from (getattr(value, field.name) for field in dataclasses.fields(value))
+        return value.values()
+    if isinstance(value, (tuple, list)):
+        return value if value and not isinstance(value[0], (int, float)) else ()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [getattr(value, field.name) for field in dataclasses.fields(value)]
+    return ()

@@ -31,16 +31,19 @@ class NativeClock(WaitClock):
 
     def settle(self) -> list[tuple[int, Making]]:
         """Reads the records of batches that were taken since."""
-        unread, self._unread = self._unread, {}
+        unread = dict(self._unread)
         if not unread:
             return []
-        if self._loader.config.device is not None:
-            self._unstarved |= unread
-        return [
+        settled = [
             (unread[record.number], _making(record))
             for record in self._loader.records(min(unread))
             if record.number in unread
         ]
+        if self._loader.config.device is not None:
+            self._unstarved |= unread
+        for record_number in unread:  # only now: an interrupt before it loses nothing
+            self._unread.pop(record_number, None)
+        return settled
 
     def starved(self) -> list[tuple[int, float]] | None:
         """Of batches that the device has come past since."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
 from brimful._core import PlanError
 from brimful.process_memory import process_memory
+from brimful.profiling.clocks import Making
 from brimful.profiling.counting import figures_of
 from brimful.profiling.facts import facts_of
 from brimful.profiling.figures import Profile, ProfileStats, Verdict
@@ -73,6 +75,7 @@ class Profiler:
         self._clock = clock_of(loader)
         self._rows = Rows()
         self._gaps: Gaps | None = None
+        self._makings: deque[tuple[int, Making]] = deque()  # not in the rows yet
         self._settling = threading.RLock()  # a live display asks from a thread of its own
         self._installed: ExitStack | None = None
 
@@ -179,7 +182,9 @@ class Profiler:
 
     def _settle(self) -> None:
         with self._settling:
-            self._rows.add_makings(self._clock.settle())
+            self._makings.extend(self._clock.settle())
+            while self._makings:  # an interrupt leaves the rest for the next time
+                self._rows.add_making(*self._makings.popleft())
             starved = self._gaps.settle() if self._gaps else self._clock.starved()
             self._rows.add_starved(starved or ())
 

@@ -90,13 +90,14 @@ class Rows:
         first = began is not None
         since = entered if began is None else began
         wait = now - since
-        number = self.sums.batches
-        self.sums.add_wait(wait, first=first)
+        # From the row before, so that numbers have no gap, whatever interrupts this.
+        number = self._rows[-1].batch.number + 1 if self._rows else 0
         known = ProfiledBatch(
             number=number, first=first, entered=since - self.began, wait=wait, step=None
         )
         row = Row(known, now)
         self._rows.append(row)
+        self.sums.add_wait(wait, first=first)
         if len(self._rows) > _MOST_BATCHES:
             oldest = self._rows.popleft()
             if self._with_lengths and self._with_lengths[0] is oldest:
@@ -128,14 +129,13 @@ class Rows:
         self._lengths -= len(row.figures.lengths or ())
         row.figures = dataclasses.replace(row.figures, lengths=None)
 
-    def add_makings(self, makings: Iterable[tuple[int, Making]]) -> None:
-        """How batches of these numbers were made."""
-        for number, making in makings:
-            row = self._find(number)
-            if row is not None:
-                row.making = making
-            if row is None or not row.batch.first:
-                self.sums.add_making(making)
+    def add_making(self, number: int, making: Making) -> None:
+        """How the batch of this number was made."""
+        row = self._find(number)
+        if row is not None:
+            row.making = making
+        if row is None or not row.batch.first:
+            self.sums.add_making(making)
 
     def add_starved(self, starved: Iterable[tuple[int, float]]) -> None:
         """Seconds that the device waited for batches of these numbers."""
@@ -145,8 +145,9 @@ class Rows:
                 row.starvation = seconds
 
     def _find(self, number: int) -> Row | None:
-        place = number - (self.sums.batches - len(self._rows))
-        return self._rows[place] if place >= 0 else None
+        """The row of this number, if it is kept."""
+        behind = self._rows[-1].batch.number - number if self._rows else -1
+        return self._rows[-1 - behind] if 0 <= behind < len(self._rows) else None
 
     def batches(self) -> tuple[ProfiledBatch, ...]:
         """The last ones."""

@@ -116,24 +116,32 @@ class TorchClock(WaitClock):
         self._follow(iterator, times)
         return iterator
 
+    def take(self, worker: int) -> Making | None:
+        """What was fetched next by this worker."""
+        if self._times is None:  # of an iterator that another one has followed
+            return None
+        load, blocked, collate = self._times.take(worker)
+        return Making(load, blocked, collate, self._depth)
+
+    def made(self, making: Making | None) -> None:
+        """That batch is on its way out."""
+        if making is not None and self._watching:
+            self._made.append(making)
+
     def _fetched(self, load: float, blocked: float, collate: float) -> None:
         """The consumer did it itself."""
-        if self._watching:
-            self._made.append(Making(load=load, blocked=blocked, collate=collate))
-
-    def _received(self, worker: int) -> None:
-        """A batch of this worker's, or an error in place of it."""
-        assert self._times is not None
-        load, blocked, collate = self._times.take(worker)
-        self._made.append(Making(load, blocked, collate, self._depth))
+        self.made(Making(load, blocked, collate))
 
     def _follow(self, iterator: Any, times: FetchTimes) -> None:
         """Hears from now on which worker each batch of this iterator comes from."""
         times.switch(True)
         self._before = times.usage()
         self._times, self._iterator = times, weakref.ref(iterator)
-        process = type(iterator)._process_data
-        iterator._process_data = functools.partial(_process, self._iterator, process, self)
+        self._of_inner = vars(iterator).get("_process_data")  # that another profile has put there
+        process = self._of_inner or functools.partial(
+            _process, type(iterator)._process_data, self._iterator
+        )
+        iterator._process_data = functools.partial(_process_timed, process, self)
 
     def _let_go(self) -> None:
         """Of the newest iterator's workers; they may live on."""
@@ -144,7 +152,9 @@ class TorchClock(WaitClock):
         self._worker_bytes = self._times.anonymous_bytes()
         iterator = self._iterator()
         if iterator is not None:
-            del iterator._process_data
+            vars(iterator).pop("_process_data", None)
+            if self._of_inner is not None:
+                iterator._process_data = self._of_inner
         self._times, self._iterator = None, _nothing
 
 
@@ -152,15 +162,16 @@ def _nothing() -> None:
     return None
 
 
-def _process(
-    iterator: Callable[[], Any], process: Callable[..., Any], clock: TorchClock, *given: Any
-) -> Any:
-    """Takes data of a worker out of an iterator; `given` are data, worker and, in torchdata, more.
+def _process(process: Callable[..., Any], iterator: Callable[[], Any], *given: Any) -> Any:
+    """As the iterator does it, which is known weakly: workers end with the last reference to it."""
+    return process(iterator(), *given)
 
-    A function that knows its iterator weakly: workers end when the last reference to it goes.
-    """
-    batch = process(iterator(), *given)
-    clock._received(given[1])
+
+def _process_timed(process: Callable[..., Any], clock: TorchClock, *given: Any) -> Any:
+    """Takes data out of an iterator: `given` are these, the worker and, in torchdata, more."""
+    making = clock.take(given[1])
+    batch = process(*given)  # or the error that came in place of it
+    clock.made(making)
     return batch
 
 
