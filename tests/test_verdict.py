@@ -21,6 +21,7 @@ from brimful.profiling.figures import (
 from brimful.profiling.losses import depth_needed, pace
 from brimful.profiling.verdict import describe, verdict
 from brimful.starvation import Starvation
+from brimful.times import ThreadTimes
 from pipeline_model import profile_of
 
 N = 400
@@ -147,6 +148,10 @@ def test_mapped_files_read_cold_are_storage_and_warm_ones_filling() -> None:
 
     assert top(native(read_bytes=4 * 1000 * N)).cause == "storage"
     assert top(native(read_bytes=0)).cause == "fill"
+    far = (ThreadTimes(plan=0.1, read=8.0, fill=1.0), ThreadTimes(read=9.0, fill=1.0))
+    assert top(native(read_bytes=0, threads=far)).cause == "storage"
+    near = (ThreadTimes(plan=0.1, read=0.5, fill=1.0),)
+    assert top(native(read_bytes=0, threads=near)).cause == "fill"
 
 
 def device(**parts: float) -> Starvation:

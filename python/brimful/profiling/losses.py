@@ -81,10 +81,13 @@ def _storage_part(profile: Profile, blocked: float | None) -> float | None:
     stats = profile.stats
     if profile.facts.kind != "brimful":
         return blocked
-    # Its threads are not running either while others keep all cores busy: the system says whether
-    # tokens, of two bytes or more, came from storage at all.
+    # Its threads are not running either while others keep all cores busy. That tokens, of two bytes
+    # or more, came from storage is told by the system, or, of file systems that it does not count,
+    # by reads that took most of the time.
     cold = bool(stats.read_bytes and stats.tokens and stats.read_bytes >= stats.tokens / 4)
-    return blocked if cold else 0.0
+    reads = sum(times.read for times in stats.threads or ())
+    work = sum(times.plan + times.fill for times in stats.threads or ())
+    return blocked if cold or reads > work else 0.0
 
 
 def seconds_by_cause(profile: Profile) -> dict[str, float]:
