@@ -59,6 +59,7 @@ def profile_of(
                 step=steps[i],
                 load=loads[i],
                 blocked=blocked[i],
+                queue_depth=int(bool(workers) and made[i] <= entered),
                 figures=BatchFigures(slots=slots or None, tokens=tokens or None),
             )
         )

@@ -154,6 +154,21 @@ def test_mapped_files_read_cold_are_storage_and_warm_ones_filling() -> None:
     assert top(native(read_bytes=0, threads=near)).cause == "fill"
 
 
+@pytest.mark.parametrize("kind", ["brimful", "torch"])
+def test_waits_for_batches_that_are_ready_are_their_way_to_the_loop(kind: Any) -> None:
+    quick = profile_of([0.002] * N, [0.010] * N, workers=1, kind=kind)
+    handed = [dataclasses.replace(batch, wait=0.001, queue_depth=3) for batch in quick.batches]
+    late = dataclasses.replace(handed[50], wait=0.201, queue_depth=0)
+    profile = dataclasses.replace(
+        quick,
+        batches=(*handed[:50], late, *handed[51:]),
+        stats=dataclasses.replace(quick.stats, stall_seconds=0.2 + 0.001 * (N - 1)),
+    )
+    result = found(verdict(profile))
+    assert result["copy"] == pytest.approx(0.001 * N, rel=0.01)
+    assert result["depth"] == pytest.approx(0.2, rel=0.01)
+
+
 def device(**parts: float) -> Starvation:
     seconds = sum(parts.values()) - parts.get("ring_seconds", 0.0)
     names = ("load_seconds", "ring_seconds", "copy_seconds", "handoff_seconds")

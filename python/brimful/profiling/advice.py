@@ -62,7 +62,10 @@ def _copy_figure(profile: Profile, means: Pace) -> str:
     if device is not None and device.batches:
         each = duration(device.copy_seconds / device.batches)
         return f"The device waited {each} a batch for copies of {brief(size)}B."
-    return f"Also batches that are ready take time to get to the loop; one has {brief(size)}B."
+    return (
+        f"Batches that are ready take time too until the loop has them: a batch waits "
+        f"{duration(means.wait)} on average; one has {brief(size)}B."
+    )
 
 
 def _consumer_figure(profile: Profile, means: Pace) -> str:
@@ -150,9 +153,15 @@ def _depth_advice(profile: Profile, means: Pace) -> str:
 
 
 def _copy_advice(profile: Profile, means: Pace) -> str:
+    device = profile.stats.starvation
+    if device is None or not device.batches:
+        if profile.facts.kind == "brimful":
+            return "It is paid once a batch: larger batches, or fewer columns (fields=), cost less."
+        return (
+            "It is paid once a batch and tensor: larger batches, fewer and smaller tensors cost "
+            "less; brimful's threads need not send them between processes."
+        )
     if profile.facts.kind == "brimful":
-        if profile.facts.settings.get("device") is None:
-            return 'device="cuda" copies ahead of the loop, and only tokens.'
         return "Ask for fewer columns (fields=), and for no dense masks."
     return (
         "Copy less (masks and positions can be made on the device), from pinned memory "

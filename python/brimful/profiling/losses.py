@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from brimful.profiling.figures import Profile, ProfiledBatch
+from brimful.profiling.figures import Profile
 
 # Where so much of the wait lasts, bursts are not told apart from it.
 _LASTING = 0.5
@@ -126,8 +126,8 @@ def _waits(profile: Profile, means: Pace, stall: float) -> dict[str, float]:
     if steady >= _LASTING * stall:
         return {name: stall * part / short for name, part in parts.items()}
     lost = {name: part * means.batches for name, part in parts.items()}
-    floor = min(_floor(profile.batches) * means.batches, stall - steady) if not steady else 0.0
-    return {**lost, "copy": floor, "depth": stall - steady - floor}
+    ready = min(_share_of_ready(profile) * stall, stall - steady) if not steady else 0.0
+    return {**lost, "copy": ready, "depth": stall - steady - ready}
 
 
 def _lasting(means: Pace, load: float, workers: int, cores: int) -> dict[str, float]:
@@ -143,10 +143,18 @@ def _lasting(means: Pace, load: float, workers: int, cores: int) -> dict[str, fl
     return {"storage": storage, "threads": everything - storage - fill, "fill": fill}
 
 
-def _floor(batches: tuple[ProfiledBatch, ...]) -> float:
-    """What nine of ten batches wait at least."""
-    waits = sorted(batch.wait for batch in batches if not batch.first)
-    return waits[len(waits) // 10] if waits else 0.0
+def _share_of_ready(profile: Profile) -> float:
+    """Of the waits, what was waited for batches that were there: for brimful's, which are ready in
+    their order, all of such waits; for others what nine of ten batches wait at least.
+    """
+    batches = [batch for batch in profile.batches if not batch.first]
+    waits = sorted(batch.wait for batch in batches)
+    whole = sum(waits)
+    if not whole:
+        return 0.0
+    if profile.facts.kind == "brimful":
+        return sum(batch.wait for batch in batches if batch.queue_depth) / whole
+    return min(waits[len(waits) // 10] * len(waits) / whole, 1.0)
 
 
 def depth_needed(profile: Profile, means: Pace) -> int | None:
