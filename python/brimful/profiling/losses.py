@@ -16,6 +16,9 @@ from brimful.profiling.figures import Profile
 
 # Where so much of the wait lasts, bursts are not told apart from it.
 _LASTING = 0.5
+# More are no advice.
+_MOST_MAKERS = 64
+_MOST_DEPTH = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,19 +161,24 @@ def _share_of_ready(profile: Profile) -> float:
 
 
 def depth_needed(profile: Profile, means: Pace) -> int | None:
-    """Batches that must be ready ahead so that the longest burst is not noticed; None: unknown."""
+    """Batches that must be ready ahead so that the longest burst is not noticed; None: unknown, or
+    so many that it is no advice, as for a loop that does nothing.
+    """
     makers = max(profile.facts.workers or 0, 1)
     worst = behind = 0.0
     for batch in profile.batches:
-        if batch.load is None or not means.step:
+        if batch.load is None:
             return None
         behind = max(behind + batch.load / makers - means.step, 0.0)
         worst = max(worst, behind, batch.load - means.step)
-    return math.ceil(worst / means.step) + 1 if means.step else None
+    return _whole(worst + means.step, means.step, most=_MOST_DEPTH)
 
 
 def makers_needed(means: Pace) -> int | None:
-    """Threads or processes that make a batch a step; None where that is unknown."""
-    if means.load is None or not means.step:
-        return None
-    return math.ceil(means.load / means.step * 1.05)  # some air
+    """Threads or processes that make a batch a step; None as in `depth_needed`."""
+    return None if means.load is None else _whole(means.load * 1.05, means.step, most=_MOST_MAKERS)
+
+
+def _whole(seconds: float, step: float, *, most: int) -> int | None:
+    """How many steps that is, rounded up."""
+    return math.ceil(seconds / step) if seconds < most * step else None
