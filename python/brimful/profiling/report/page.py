@@ -80,7 +80,7 @@ def html(
     name = title or facts.name
     sections = [
         where_time_went(stats),
-        device_time(stats),
+        device_time(profile),
         findings(verdict.findings, stats.wall_seconds),
         gains(verdict, starved=stats.starvation is not None),
         over_steps(profile.batches),
@@ -94,7 +94,7 @@ def html(
         diagnosis_lines(diagnosis),
         slowest(profile.batches),
         settings(facts.settings),
-        everything(stats),
+        everything(profile),
     ]
     body = element(
         "main",

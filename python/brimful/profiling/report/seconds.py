@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from brimful.profiling.figures import Finding, ProfileStats, Verdict
+from brimful.profiling.figures import Finding, Profile, ProfileStats, Verdict
 from brimful.profiling.report.elements import (
     Bar,
     Html,
@@ -65,19 +65,28 @@ def where_time_went(stats: ProfileStats) -> Html:
     )
 
 
-def device_time(stats: ProfileStats) -> Html:
+def tells_why_starved(profile: Profile) -> bool:
+    """Whether brimful brought the batches to the device; from outside there is only a sum."""
+    return profile.facts.kind == "brimful" and profile.facts.settings.get("device") is not None
+
+
+def device_time(profile: Profile) -> Html:
     """What the device did meanwhile; nothing without one."""
-    starved = stats.starvation
+    starved = profile.stats.starvation
     if starved is None or not starved.elapsed_seconds:
         return Html("")
     whole = max(starved.elapsed_seconds, starved.seconds)
     parts = [
         (whole - starved.seconds, "work", "at work, or not waiting for data"),
-        (starved.load_seconds, "starve", "the batch was not made yet"),
-        (starved.ring_seconds, "first", "its thread waited for a slot"),
-        (starved.copy_seconds, "collate", "it was on its way"),
-        (starved.handoff_seconds, "stall", "it was there, the host late"),
+        (starved.seconds, "starve", "waiting for a batch"),
     ]
+    if tells_why_starved(profile):
+        parts[1:] = [
+            (starved.load_seconds, "starve", "the batch was not made yet"),
+            (starved.ring_seconds, "first", "its thread waited for a slot"),
+            (starved.copy_seconds, "collate", "it was on its way"),
+            (starved.handoff_seconds, "stall", "it was there, the host late"),
+        ]
     told = [
         (seconds, colour, f"{words}: {duration(seconds)}, {percent(seconds / whole)}")
         for seconds, colour, words in parts

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from brimful.profiling.figures import ProfiledBatch, ProfileStats
+from brimful.profiling.figures import Profile, ProfiledBatch, ProfileStats
 from brimful.profiling.report.elements import Html, element, section, table
+from brimful.profiling.report.seconds import tells_why_starved
 from brimful.wording import brief, count, duration, percent
 
 _SLOWEST = 12
@@ -29,21 +30,23 @@ def _share(value: float | None) -> str:
     return _NONE if value is None else percent(value)
 
 
-def everything(stats: ProfileStats) -> Html:
+def everything(profile: Profile) -> Html:
     """All sums of a profile."""
+    stats = profile.stats
+    rows = _rows(stats) + _starvation(stats, is_split=tells_why_starved(profile))
     return section(
         "Everything",
         "All figures of the profile, of all its batches.",
         element(
             "div",
-            table(["figure", "value", "meaning"], _rows(stats), text_columns=3),
+            table(["figure", "value", "meaning"], rows, text_columns=3),
             class_="everything",
         ),
     )
 
 
 def _rows(stats: ProfileStats) -> list[tuple[str, str, str]]:
-    rows = [
+    return [
         ("batches", count(stats.batches), "all of them"),
         ("first batches", count(stats.first_batches), "of these, the first ones of passes"),
         ("wall", duration(stats.wall_seconds), "from the first iter() to the end of the last step"),
@@ -78,16 +81,20 @@ def _rows(stats: ProfileStats) -> list[tuple[str, str, str]]:
         ("read from storage", _bytes(stats.read_bytes), "page cache not counted"),
         ("major faults", _number(stats.major_faults), "pages of mapped files that were waited for"),
     ]
-    return [*rows, *_starvation(stats)]
 
 
-def _starvation(stats: ProfileStats) -> list[tuple[str, str, str]]:
+def _starvation(stats: ProfileStats, *, is_split: bool) -> list[tuple[str, str, str]]:
     starved = stats.starvation
     if starved is None:
         return [("starvation", _NONE, "device time that its stream waited for a batch")]
-    return [
+    whole = [
         ("starvation", duration(starved.seconds), "device time that its stream waited for a batch"),
         ("starvation, share", _share(starved.fraction), "of the device's time between batches"),
+    ]
+    if not is_split:
+        return whole
+    return [
+        *whole,
         ("starvation: load", duration(starved.load_seconds), "the batch was not made yet"),
         ("starvation: ring", duration(starved.ring_seconds), "its thread waited for a slot"),
         ("starvation: copy", duration(starved.copy_seconds), "it was on its way to the device"),
