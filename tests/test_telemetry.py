@@ -158,6 +158,9 @@ def test_records_say_who_made_a_batch_where_and_when(num_workers):
         assert busy.get(r.thread, 0) <= r.leased, "a thread makes one batch after the other"
         busy[r.thread] = r.filled
     assert set(busy) <= set(range(max(1, num_workers)))
+    for thread, times in enumerate(loader.stats().threads):
+        fills = sum(r.fill_seconds for r in records if r.thread == thread)
+        assert times.fill == pytest.approx(fills), "a thread's batches are its own"
     held: dict[int, float] = {}
     for r in sorted(records, key=lambda r: r.leased):
         assert held.get(r.slot, 0) <= r.leased, "a slot holds one batch after the other"
