@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import pickle
 import random
 import time
 from collections.abc import Iterator
@@ -190,6 +192,23 @@ def test_a_loader_is_put_back() -> None:
     assert after == {name: value for name, value in before.items() if name != "_iterator"}
     assert "_process_data" not in vars(iterator)
     assert iterator._worker_init_fn is not seed_worker  # it was seen
+
+
+@pytest.mark.parametrize("kind", ["torch", "torchdata", "brimful"])
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda loader: pickle.loads(pickle.dumps(loader))]
+)
+def test_copies_of_a_loader_under_a_profile_are_loaders_of_their_own(
+    kind: str, copied: Any
+) -> None:
+    loader = make(kind, list(range(8)), 0)
+    with bf.profile(loader) as outer, bf.profile(loader) as p:
+        another = copied(loader)
+        another.dataset[:] = [9] * 8
+        assert [items for items, _ in another] == [[9, 9]] * 4
+        assert [items for items, _ in p] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert p.stats().loaded_batches == 3  # behind the first
+    assert outer.stats().batches == 0
 
 
 def test_workers_end_with_the_last_reference_to_an_iterator() -> None:

@@ -46,7 +46,7 @@ class TorchClock(WaitClock):
         loader = self._loader
         of_outer = vars(loader).get("_get_iterator")  # a profile around this one
         make = loader._get_iterator
-        loader._get_iterator = lambda: self._timed_iterator(make)
+        loader._get_iterator = _TimedIterators(self, make)
         self._watching = True
         try:
             yield
@@ -156,6 +156,21 @@ class TorchClock(WaitClock):
             if self._of_inner is not None:
                 iterator._process_data = self._of_inner
         self._times, self._iterator = None, _nothing
+
+
+class _TimedIterators:
+    """In the place of a loader's `_get_iterator`. Not in its copies, deep ones and pickled ones,
+    which get their own back: a program may hand them to processes.
+    """
+
+    def __init__(self, clock: TorchClock, make: Callable[[], Any]) -> None:
+        self._clock, self._make = clock, make
+
+    def __call__(self) -> Any:
+        return self._clock._timed_iterator(self._make)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return getattr, (self._clock._loader, "_get_iterator")
 
 
 def _nothing() -> None:
