@@ -116,6 +116,13 @@ def test_a_consumer_that_makes_its_batches_does_so_inside_its_wait():
     ]
 
 
+def test_of_a_loader_that_does_not_tell_its_load_the_wait_says_how_long_nothing_ran():
+    batch = ProfiledBatch(number=0, first=False, entered=0.0, wait=0.1, step=0.2, blocked=0.04)
+    events = trace_events(profile_of(batch, workers=None))
+    stall, _ = on_track(checked(events), "consumer", events)
+    assert stall["args"] == {"blocked_ms": 40.0}
+
+
 def test_files_open_in_viewers_and_say_what_was_profiled(tmp_path: Path):
     profile = profile_of(*TWO.batches, settings={"batch_size": 8}, simulated_step=0.1)
     write_trace(profile, tmp_path / "t.json")

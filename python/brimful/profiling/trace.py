@@ -84,7 +84,8 @@ def _add_batch(tracks: Tracks, batch: ProfiledBatch) -> None:
             "starvation_ms": _ms(batch.starvation),
         },
     )
-    tracks.slice(_CONSUMER, "first batch" if batch.first else "stall", begin, wait)
+    blocked = {"blocked_ms": _ms(batch.blocked)} if batch.load is None else None
+    tracks.slice(_CONSUMER, "first batch" if batch.first else "stall", begin, wait, blocked)
     if step is not None:
         tracks.slice(_CONSUMER, "work", begin + wait, step)
 
