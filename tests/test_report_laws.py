@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from dataclasses import replace
 from importlib import resources
 
@@ -23,7 +24,7 @@ from brimful.profiling.report import html
 from brimful.profiling.report.axis import ticks
 from brimful.profiling.report.elements import element, strip
 from brimful.times import ThreadTimes
-from report_pages import MANY, VERDICT, Page
+from report_pages import MANY, VERDICT, Page, batch, profile_of
 
 times = st.just(0.0) | st.floats(1e-9, 1e4)
 counts = st.integers(0, 1 << 40)
@@ -129,3 +130,63 @@ def test_elements_escape_what_is_no_markup():
     assert element("p", "a < b & c", class_="x") == '<p class="x">a &lt; b &amp; c</p>'
     assert element("p", element("b", '"'), title='"') == '<p title="&quot;"><b>&quot;</b></p>'
     assert strip([(0.0, "work", ""), (0.5, "stall", "")]).count("<rect") == 1
+
+
+def areas(page: Page, first: int) -> dict[str, float]:
+    """Share of width times pixels of height by colour, in the drawing of element `first`."""
+    found: defaultdict[str, float] = defaultdict(float)
+    for tag, attributes in page.elements[first:]:
+        if tag == "rect":
+            area = float(attributes["width"][:-1]) / 100 * float(attributes["height"])
+            found[attributes["class"]] += area
+        elif tag in ("svg", "figcaption", "h2") and found:
+            return found
+    return found
+
+
+def place_of(page: Page, name: str) -> int:
+    return next(i for i, (_, a) in enumerate(page.elements) if a.get("id") == name)
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    st.lists(
+        st.tuples(st.floats(0.001, 1), st.lists(st.integers(1, 500), min_size=1, max_size=4)),
+        min_size=2,
+        max_size=40,
+    )
+)
+def test_areas_are_what_was_measured(rows):
+    batches = tuple(batch(i, wait=w, lengths=tuple(lengths)) for i, (w, lengths) in enumerate(rows))
+    profile = profile_of(batches)
+    page = Page(html(profile, VERDICT))
+    shown = batches[-36:]
+    used = {b.number: b.figures.tokens / b.figures.slots for b in shown}
+    whole = sum(b.step + (0 if b.first else b.wait) for b in shown)
+    drawn = areas(page, place_of(page, "vessels-title"))
+    expected = {
+        "work": sum(b.step * used[b.number] for b in shown) / whole,
+        "padding": sum(b.step * (1 - used[b.number]) for b in shown) / whole,
+        "stall": sum(b.wait for b in shown if not b.first) / whole,
+    }
+    for colour, share in expected.items():
+        assert drawn[colour] / 150 == pytest.approx(share, abs=0.002)
+
+    drawn = areas(page, place_of(page, "lengths-title"))
+    assert drawn["work"] == pytest.approx(drawn["good"], rel=0.01), "each is all of its kind"
+
+
+def test_the_wall_time_is_split_without_rest():
+    page = Page(html(MANY, VERDICT))
+    stats = MANY.stats
+    begin = next(i for i, (_, a) in enumerate(page.elements) if a.get("height") == "44")
+    drawn = {colour: area / 44 for colour, area in areas(page, begin + 1).items()}
+    spent = stats.step_seconds * stats.utilization
+    assert drawn == pytest.approx(
+        {
+            "work": spent / stats.wall_seconds,
+            "padding": (stats.step_seconds - spent) / stats.wall_seconds,
+            "stall": stats.stall_seconds / stats.wall_seconds,
+        },
+        abs=0.001,
+    )
