@@ -150,7 +150,7 @@ def _exposure(
             off[worst] <= 0.01 + 2 / math.sqrt(delivered),
             f"{worst!r} is farthest off: {percent(counts[worst] / total)} of {unit}, "
             f"weight {percent(shares[0][worst])}",
-            "A source that ran dry, a cap on passes or documents that were dropped move shares.",
+            "Sources that are empty or ran dry, caps on passes and dropped documents move shares.",
         )
 
 
