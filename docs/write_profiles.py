@@ -97,9 +97,9 @@ The [whole report][brimful report]. The terminal says at the end:
 {brimful}
 ```
 
-[torch]: profile_torch.png
+[torch]: pictures/profile_torch.png
 [torch report]: profile_torch.html
-[brimful]: profile_brimful.png
+[brimful]: pictures/profile_brimful.png
 [brimful report]: profile_brimful.html
 """
 
@@ -125,7 +125,7 @@ def profiled(folder: Path, function: str) -> tuple[str, list[dict[str, Any]]]:
 def photographed(name: str) -> None:
     """The first screen of a report."""
     chromium = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]
-    picture = f"--screenshot={DOCS / f'profile_{name}.png'}"
+    picture = f"--screenshot={DOCS / 'pictures' / f'profile_{name}.png'}"
     page = (DOCS / f"profile_{name}.html").as_uri()
     subprocess.run(
         [*chromium, "--window-size=1200,1340", picture, page], check=True, capture_output=True
