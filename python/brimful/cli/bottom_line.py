@@ -24,8 +24,8 @@ class BottomLine:
             return
         out = ""
         if rows != self._rows:
-            # A new row first: the cursor may stand in the one that is taken away.
-            out += f"\n\0337\033[1;{rows - 1}r\0338\033[1A"
+            # One row down and up again: the cursor may stand in the row that is taken away.
+            out += f"\033D\033[1A\0337\033[1;{rows - 1}r\0338"
             self._rows = rows
         # The cursor and its colours are kept, so one write between two of the program is unseen.
         out += f"\0337\033[{rows};1H\033[0m\033[2K{text[:columns]}\0338"

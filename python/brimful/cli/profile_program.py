@@ -7,6 +7,7 @@ into a folder of ours. All of our own text goes to stderr: stdout is the program
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -133,14 +134,15 @@ def watched_run(command: Sequence[str]) -> tuple[int, list[SavedProfile], list[s
     with tempfile.TemporaryDirectory(prefix="brimful-profile-") as name:
         folder = Path(name)
         console = make_console(stderr=True)
-        live = console.is_terminal and not console.is_dumb_terminal
+        live = sys.stderr.isatty() and not console.is_dumb_terminal
         line = BottomLine(sys.stderr)
         mark = block(console)
 
         def show() -> None:
             stats = _stats_so_far(folder)
-            if stats:
-                line.show(live_line(stats, mark))
+            with contextlib.suppress(OSError):  # the terminal has gone; the program may go on
+                if stats:
+                    line.show(live_line(stats, mark))
 
         try:
             code = run_child(
@@ -150,7 +152,8 @@ def watched_run(command: Sequence[str]) -> tuple[int, list[SavedProfile], list[s
                 seconds=TICK_SECONDS,
             )
         finally:
-            line.close()
+            with contextlib.suppress(OSError):
+                line.close()
         failed = [note.read_text(encoding="utf-8") for note in folder.glob("*.failed")]
         return code, read_saved(folder), failed
 
