@@ -175,6 +175,20 @@ def test_waits_for_batches_that_are_ready_are_their_way_to_the_loop(kind: Any) -
     assert result["depth"] == pytest.approx(0.2, rel=0.01)
 
 
+def test_waits_for_a_full_queue_of_workers_are_their_way_to_the_loop() -> None:
+    made = profile_of([0.001] * N, [0.010] * N, workers=1, depth=2)
+    waits = [0.001 if i % 3 else 0.016 for i in range(N)]  # where the loop wants for a core, say
+    for ready, cause in ((2, "copy"), (1, "depth")):
+        batches = tuple(
+            dataclasses.replace(batch, wait=wait, queue_depth=ready, first=False)
+            for batch, wait in zip(made.batches, waits, strict=True)
+        )
+        stats = dataclasses.replace(made.stats, stall_seconds=sum(waits))
+        result = verdict(dataclasses.replace(made, batches=batches, stats=stats))
+        assert top(result).cause == cause
+    assert found(result)["copy"] == pytest.approx(0.001 * N)
+
+
 def device(**parts: float) -> Starvation:
     seconds = sum(parts.values()) - parts.get("ring_seconds", 0.0)
     names = ("load_seconds", "ring_seconds", "copy_seconds", "handoff_seconds")

@@ -148,16 +148,19 @@ def _lasting(means: Pace, load: float, workers: int, cores: int) -> dict[str, fl
 
 def _share_of_ready(profile: Profile) -> float:
     """Of the waits, what was waited for batches that were there: for brimful's, which are ready in
-    their order, all of such waits; for others what nine of ten batches wait at least.
+    their order, all waits with one ready; for others those with as many ready as there may be, or
+    what nine of ten batches wait at least.
     """
     batches = [batch for batch in profile.batches if not batch.first]
     waits = sorted(batch.wait for batch in batches)
     whole = sum(waits)
     if not whole:
         return 0.0
-    if profile.facts.kind == "brimful":
-        return sum(batch.wait for batch in batches if batch.queue_depth) / whole
-    return min(waits[len(waits) // 10] * len(waits) / whole, 1.0)
+    ordered = profile.facts.kind == "brimful"
+    enough = 1 if ordered else max(profile.facts.depth or 0, 1)
+    known = sum(batch.wait for batch in batches if (batch.queue_depth or 0) >= enough) / whole
+    least = waits[len(waits) // 10] * len(waits) / whole
+    return known if ordered else min(max(known, least), 1.0)
 
 
 def depth_needed(profile: Profile, means: Pace) -> int | None:
