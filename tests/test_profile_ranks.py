@@ -53,6 +53,14 @@ def test_ranks_that_do_not_wait_for_each_other_differ_in_their_steps() -> None:
     assert "a batch takes it 150 ms, others 100 ms" in report.summary()
 
 
+def test_a_small_difference_of_waits_beside_a_large_one_of_steps_is_no_reason() -> None:
+    report = RankReport(ranks=(figures(0, wait=0.01), figures(1, wait=0.03, step=0.2)))
+    assert report.slowest == 1
+    assert "a batch takes it 230 ms, others 110 ms" in report.summary()
+    alone = RankReport(ranks=(figures(0), figures(1, wait=0.03, step=0.102)))  # and none waits
+    assert "it waits 30 ms for a batch" in alone.summary()
+
+
 def test_uneven_work_is_named_where_times_are_even() -> None:
     report = RankReport(ranks=(figures(0, attention_work=800.0), figures(1)))
     assert report.slowest == 0

@@ -160,9 +160,10 @@ class RankReport:
         return (max(values) - min(values)) / mean if mean else 0.0
 
     def _reason(self) -> str:
-        if self.stall_spread > _DRIFT:
+        apart = self.step_spread
+        if self.stall_spread > max(_DRIFT, apart / 2):  # where ranks wait for each other, all of it
             return "stall"
-        if self.step_spread > _DRIFT:
+        if apart > _DRIFT:
             return "step"
         return "work" if (self.work_spread or 0.0) > _WORK else "even"
 
