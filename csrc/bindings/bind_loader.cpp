@@ -248,9 +248,9 @@ std::vector<RecordRow> records(Ledger& ledger, std::int64_t since) {
 // Number, and load, ring, copy, handoff and headroom in seconds.
 using StarvationRow = std::tuple<std::int64_t, std::array<double, 5>>;
 
-std::vector<StarvationRow> starved_batches(Transfer& transfer) {
+std::vector<StarvationRow> starved_batches(Transfer& transfer, std::int64_t since) {
   std::vector<StarvationRow> rows;
-  for (const device::BatchStarvation& b : transfer.meter().batches()) {
+  for (const device::BatchStarvation& b : transfer.meter().batches(since)) {
     rows.push_back({b.number, {b.load, b.ring, b.copy, b.handoff, b.headroom}});
   }
   return rows;
@@ -305,7 +305,7 @@ void bind_loader(py::module_& m) {
           "copy_stream",
           [](const Transfer& t) { return reinterpret_cast<std::uintptr_t>(t.copies().handle); })
       .def_property_readonly("starvation", [](Transfer& t) { return t.meter().counts(); })
-      .def_property_readonly("starved_batches", &starved_batches)
+      .def("starved_batches", &starved_batches, py::arg("since"))
       .def_property_readonly("pinned_bytes", [](const Transfer& t) { return t.memory()->bytes(); });
 
   py::class_<DeviceLayout>(m, "DeviceLayout")

@@ -1,6 +1,7 @@
 #include "device/starvation.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -132,9 +133,12 @@ void StarvationMeter::keep(const BatchStarvation& batch) {
   if (batches_.size() > kMostBatches) batches_.pop_front();
 }
 
-std::vector<BatchStarvation> StarvationMeter::batches() const {
+std::vector<BatchStarvation> StarvationMeter::batches(std::int64_t since) const {
   const std::scoped_lock lock(mutex_);
-  return {batches_.begin(), batches_.end()};
+  std::vector<BatchStarvation> found;
+  std::copy_if(batches_.begin(), batches_.end(), std::back_inserter(found),
+               [since](const BatchStarvation& batch) { return batch.number >= since; });
+  return found;
 }
 
 StarvationCounts StarvationMeter::counts() const {

@@ -115,8 +115,8 @@ class StarvationMeter {
   void harvest();
 
   StarvationCounts counts() const;
-  // The last batches that were measured, in order.
-  std::vector<BatchStarvation> batches() const;
+  // Of the last batches that were measured, those with entries from this number on, in order.
+  std::vector<BatchStarvation> batches(std::int64_t since) const;
   // Destroys the events, in a thread that has selected their device; batches that were not
   // harvested are not counted.
   void clear();

@@ -98,11 +98,13 @@ class BatchRecord:
 
 def records(ledger: _core.Ledger, transfer: _core.Transfer | None, since: int) -> list[BatchRecord]:
     """The records in a loader's ledger from number `since` on, in order of delivery."""
-    starved = {} if transfer is None else dict(transfer.starved_batches)
+    rows = ledger.records(since)
+    measured = [row[-1] for row in rows if row[-1] is not None]
+    starved = dict(transfer.starved_batches(min(measured))) if transfer and measured else {}
     found = []
-    for *groups, measured in ledger.records(since):
+    for *groups, number in rows:
         fields: list[Any] = [field for group in groups for field in group]
-        parts = starved.get(-1 if measured is None else measured)
+        parts = starved.get(-1 if number is None else number)
         fields.append(None if parts is None else BatchStarvation(*parts))
         found.append(BatchRecord(*fields))
     return found
