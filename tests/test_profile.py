@@ -73,7 +73,9 @@ def test_a_profile_is_iterated_in_its_block_alone() -> None:
         iter(p)
 
 
-@pytest.mark.parametrize("wrong", [{"steps": 0}, {"step_seconds": -1.0}])
+@pytest.mark.parametrize(
+    "wrong", [{"steps": 0}, {"steps": 2.5}, {"step_seconds": -1.0}, {"step_seconds": float("nan")}]
+)
 def test_settings_that_make_no_sense_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(bf.PlanError):
         bf.profile([1], **wrong)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
+import pickle
 import tarfile
 import time
 from collections.abc import Iterator
@@ -262,6 +264,9 @@ class Tar(IterableDataset[dict[str, Any]]):
         self.path = path
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
+        return self._samples()
+
+    def _samples(self) -> Iterator[dict[str, Any]]:
         with tarfile.open(self.path) as tar:
             for member in tar:
                 file = tar.extractfile(member)
@@ -318,6 +323,24 @@ def test_a_profile_in_a_profile_leaves_the_loader_as_it_was(workers: int) -> Non
     assert vars(loader) == before
     assert inner.stats().loaded_batches == 2
     assert outer.stats().loaded_batches == 4
+
+
+def test_a_copy_of_a_profiled_loader_is_a_loader_of_its_own() -> None:
+    loader = DataLoader(Tar(Path("a.tar")), batch_size=2)
+    original = DataLoader._get_iterator
+    with bf.profile(loader):
+        for copied in (
+            copy.copy(loader),
+            copy.deepcopy(loader),
+            pickle.loads(pickle.dumps(loader)),
+        ):
+            assert copied._get_iterator()._dataset is copied.dataset
+            assert "fetch" not in vars(copied._get_iterator()._dataset_fetcher)
+        assert "fetch" in vars(loader._get_iterator()._dataset_fetcher)
+        with bf.profile(DataLoader(range(3))):  # type: ignore[arg-type]
+            assert DataLoader._get_iterator is not original
+        assert "fetch" in vars(loader._get_iterator()._dataset_fetcher)
+    assert DataLoader._get_iterator is original
 
 
 def test_what_a_report_is_written_to(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from brimful._core import PlanError
+from brimful.config import whole_number
 from brimful.process_memory import process_memory
 from brimful.profiling.clocks import Making
 from brimful.profiling.counting import figures_of
@@ -63,7 +64,7 @@ class Profiler:
         iterate: Callable[[], Iterable[Any]] | None = None,
     ) -> None:
         """`iterate` gives what a pass goes over, where that is not the loader itself."""
-        if steps is not None and steps < 1:
+        if steps is not None and whole_number("steps", steps) < 1:
             raise PlanError(f"steps is {steps}; a profile draws one batch or more")
         if step_seconds is not None and not 0 <= step_seconds < float("inf"):
             raise PlanError(f"step_seconds is {step_seconds}; expected seconds, 0 or more")

@@ -16,6 +16,7 @@ from torch.utils.data import _DatasetKind, get_worker_info
 
 from brimful.profiling.clocks import MakerStats, Making, WaitClock
 from brimful.profiling.fetch_times import FetchTimes, time_fetches
+from brimful.profiling.iterator_hooks import hooked
 from brimful.profiling.usage import Usage
 
 # Of iterators whose workers keep time, also when a profile is over: another one may follow.
@@ -43,19 +44,12 @@ class TorchClock(WaitClock):
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Has a say in how the loader makes iterators."""
-        loader = self._loader
-        of_outer = vars(loader).get("_get_iterator")  # a profile around this one
-        make = loader._get_iterator
-        loader._get_iterator = _TimedIterators(self, make)
         self._watching = True
         try:
-            yield
+            with hooked(self._loader, self._timed_iterator):
+                yield
         finally:
             self._watching = False
-            if of_outer is None:
-                del loader._get_iterator
-            else:
-                loader._get_iterator = of_outer
             self._let_go()
 
     def begin(self, iterate: Callable[[], Iterable[Any]]) -> Iterator[Any]:
