@@ -382,6 +382,29 @@ def test_starvation_is_in_the_figures(devices: Devices) -> None:
     assert host.starvation is None
 
 
+def test_a_profile_has_what_each_batch_starved_the_device_for(devices: Devices) -> None:
+    devices.config = {"copy_seconds": 3.0}
+    loader = loader_of(num_workers=2)
+    for _ in islice(loader, 5):  # before the profile
+        devices.last.api.launch(devices.last.stream.cuda_stream, 1.0)
+    cuda = devices.last
+    with bf.profile(loader) as p:
+        for _ in range(2):
+            for _ in p:
+                cuda.api.launch(cuda.stream.cuda_stream, 1.0)
+                p.stats()  # asked in the middle of it, too
+        cuda.api.advance(1000)
+        list(loader)  # whose beginning reads what has passed
+    profile = p.profile()
+    records = loader.records()[5:]
+    assert [row.starvation for row in profile.batches] == [
+        None if record.starvation is None else record.starvation.seconds
+        for record in records[: len(profile.batches)]
+    ]
+    assert sum(row.starvation is not None for row in profile.batches) > len(profile.batches) // 2
+    assert profile.stats.starvation is not None
+
+
 def test_a_device_that_fails_is_an_error_of_next(devices: Devices) -> None:
     loader = loader_of(num_workers=2)
     iterator = iter(loader)
