@@ -96,13 +96,18 @@ def test_a_diagnosis_is_shown_by_area():
 
 
 @pytest.mark.parametrize(
-    ("kind", "wait", "begins"),
-    [("brimful", 0.01, 0.05), ("torch", 0.01, 0.04), ("torch", 0.004, 0.05)],
-    ids=["its own was ready", "another may have been", "hardly waited for"],
+    ("kind", "depth", "wait", "begins"),
+    [
+        ("brimful", 4, 0.01, 0.05),
+        ("torch", 4, 0.01, 0.04),
+        ("torch", 1, 0.01, 0.05),
+        ("torch", 4, 0.004, 0.05),
+    ],
+    ids=["its own was ready", "another may have been", "all were", "hardly waited for"],
 )
-def test_a_batch_that_was_ready_is_drawn_before_it_was_asked_for(kind, wait, begins):
+def test_a_batch_that_was_ready_is_drawn_before_it_was_asked_for(kind, depth, wait, begins):
     batches = (batch(0), batch(1, wait=wait))
-    profile = replace(profile_of(batches), facts=replace(MANY.facts, kind=kind))
+    profile = replace(profile_of(batches), facts=replace(MANY.facts, kind=kind, depth=depth))
     page = Page(html(profile, VERDICT))
     ready = begins == 0.05
     assert ("load 50 ms, ready ahead" in page.words) == ready

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from brimful.profiling.figures import Profile, ProfiledBatch
+from brimful.profiling.figures import LoaderFacts, Profile, ProfiledBatch
 from brimful.profiling.report.axis import ticks
 from brimful.profiling.report.elements import (
     Html,
@@ -50,8 +50,9 @@ def waterfall(profile: Profile) -> Html:
     chosen = {"The longest wait": known[-1]}
     if len(known) >= 3:
         chosen = {"A usual step": known[len(known) // 2], **chosen}
-    in_order = profile.facts.kind == "brimful"
-    steps = {title: _Step(batch, _is_ready(batch, in_order)) for title, batch in chosen.items()}
+    steps = {
+        title: _Step(batch, _is_ready(batch, profile.facts)) for title, batch in chosen.items()
+    }
     widest = max(step.span for step in steps.values())
     keys: dict[str, str] = {}
     figures = []
@@ -68,13 +69,16 @@ def waterfall(profile: Profile) -> Html:
     return section("One step", lead, *figures, legend(keys.items()))
 
 
-def _is_ready(batch: ProfiledBatch, in_order: bool) -> bool:
+def _is_ready(batch: ProfiledBatch, facts: LoaderFacts) -> bool:
     """Whether it had been made before it was asked for.
 
-    Where batches become ready in any order, those that are may be later ones: then only a wait that
-    is short beside the making tells.
+    Where batches become ready in any order, those that are may be later ones, unless all are: then
+    only a wait that is short beside the making tells.
     """
-    return bool(batch.queue_depth) and (in_order or batch.wait < 0.1 * (batch.load or 0.0))
+    ready = batch.queue_depth or 0
+    if facts.kind == "brimful" or (facts.depth and ready >= facts.depth):
+        return ready > 0
+    return ready > 0 and batch.wait < 0.1 * (batch.load or 0.0)
 
 
 def _drawn(name: str, title: str, chosen: _Step, span: float, keys: dict[str, str]) -> Html:
