@@ -17,19 +17,21 @@ from brimful.profiling.diagnosis import Diagnosis
 from brimful.profiling.figures import Profile
 from brimful.profiling.ranks import RankReport
 from brimful.profiling.report.sources import Sources
+from brimful.profiling.timeline import Timeline
 from brimful.profiling.verdict import verdict
 
 
 @dataclass(frozen=True)
 class Told:
-    """One loop over a loader, with what else is known: the loader's answers and its sources, and
-    the same loop in all ranks.
+    """One loop over a loader, with what else is known: the loader's answers, its sources and its
+    last steps, and the same loop in all ranks.
     """
 
     title: str
     profile: Profile
     diagnosis: Diagnosis | None = None
     sources: Sources | None = None
+    timeline: Timeline | None = None
     ranks: RankReport | None = None
 
     def as_dict(self) -> dict[str, Any]:
@@ -100,6 +102,7 @@ def _write_html(told: Told, path: Path) -> None:
         sources=told.sources,
         diagnosis=told.diagnosis,
         ranks=told.ranks,
+        timeline=told.timeline,
         title=told.title,
     )
 

@@ -27,6 +27,7 @@ from brimful.cli.profile_output import Told, check_outputs, tell
 from brimful.cli.source import Source
 from brimful.cli.text import block, make_console
 from brimful.profiling.diagnose import diagnose
+from brimful.profiling.logged import Logged
 from brimful.profiling.profiler import Profiler
 from brimful.profiling.report.sources import sources_of
 
@@ -62,7 +63,8 @@ def run_target(
             raise PlanError(f"{target} gave no batch: there is nothing to profile")
         profile = profiler.profile()
         diagnosis = diagnose(loader, profile=profile) if whole else None
-        told = Told(target, profile, diagnosis, sources_of(loader))
+        timeline = loader.timeline if isinstance(loader, Logged) else None
+        told = Told(target, profile, diagnosis, sources_of(loader), timeline)
         tell(told, outputs=outputs, json=json)
     finally:
         close = getattr(loader, "close", None)
