@@ -35,6 +35,8 @@ def profile(
     `with bf.profile(loader) as p:` and then `for batch in p:` in place of `for batch in loader:`;
     `p.stats()` and `p.profile()` at any moment. Without a loop of your own,
     `bf.profile(loader, steps=200).report()`. Order and randomness of the loader stay as they are.
+    Worker processes of torch's that are spawned import brimful before their first batch, which
+    takes them some tenths of a second.
 
     Args:
         loader: any iterable: `bf.DataLoader`, torch's DataLoader and those made of it, datasets,
