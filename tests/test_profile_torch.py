@@ -224,3 +224,23 @@ def test_workers_end_with_the_last_reference_to_an_iterator() -> None:
         for worker in workers:
             worker.join(10)
             assert not worker.is_alive()
+
+
+@pytest.mark.parametrize("make", [StatefulDataLoader, bf.DataLoader])
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_loader_goes_on_from_a_state_under_a_profile(make: Any, workers: int) -> None:
+    def loader() -> Any:
+        generator = torch.Generator().manual_seed(3)
+        how = {"batch_size": 2, "shuffle": True, "num_workers": workers, "generator": generator}
+        return make(list(range(20)), **how)
+
+    whole = [batch.tolist() for batch in loader()]
+    first, second = loader(), loader()
+    with bf.profile(first) as p:
+        head = [batch.tolist() for _, batch in zip(range(3), p, strict=False)]
+        state = first.state_dict()
+    second.load_state_dict(state)
+    with bf.profile(second) as p:
+        tail = [batch.tolist() for batch in p]
+    assert head + tail == whole
+    assert all(row.load is not None for row in p.profile().batches)
