@@ -314,6 +314,13 @@ def test_the_exit_code_is_the_programs(script: Any, code: str, expected: int) ->
         assert "verdict: " in done.stderr
 
 
+def test_a_file_that_cannot_be_written_changes_no_exit_code(script: Any) -> None:
+    train = script("for batch in make(): pass\nsys.exit(7)\n")
+    done = run(sys.executable, train, options=("--jsonl", "/dev/full"))
+    assert done.returncode == 7
+    assert "brimful: [Errno 28] No space left on device" in done.stderr
+
+
 def test_a_program_that_is_killed_is_told_by_its_last_sums(script: Any) -> None:
     train = script(
         """

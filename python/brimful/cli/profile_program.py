@@ -54,10 +54,29 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
     returns the program's exit code.
     """
     check_outputs(outputs)
-    code, loops, failed = watched_run(command)
+    with tempfile.TemporaryDirectory(prefix="brimful-profile-") as name:
+        code = watched_run(command, Path(name))
+        try:
+            _tell(command, Path(name), code, outputs=outputs, json=json)
+        except (FormatError, OSError) as error:  # the exit code stays the program's
+            print_filled(make_console(stderr=True), f"brimful: {error}")
+    return code
+
+
+def _tell(
+    command: Sequence[str],
+    folder: Path,
+    code: int,
+    *,
+    outputs: Mapping[str, Path | None],
+    json: bool,
+) -> None:
+    """What was seen in the program, which has ended with this code."""
     console = make_console(stderr=True)
-    for note in failed:
-        print_filled(console, f"brimful: a process was not watched to its end: {note.strip()}")
+    for note in folder.glob("*.failed"):
+        why = note.read_text(encoding="utf-8").strip()
+        print_filled(console, f"brimful: a process was not watched to its end: {why}")
+    loops = read_saved(folder)
     for process in sorted({loop.process for loop in loops if not loop.finished}):
         print_filled(
             console,
@@ -72,7 +91,7 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
     if not told:
         if not json:
             print_filled(console, _NOTHING_SEEN)
-        return code
+        return
     chosen = told[_most_lost(loops)]
     several = len(told) > 1
     if not json:
@@ -84,7 +103,6 @@ def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], j
         if any(outputs.values()):
             console.print()
     write_outputs(console, chosen, outputs, of=f"  (of {chosen.title})" if several else "")
-    return code
 
 
 def _most_lost(loops: Sequence[SavedProfile]) -> int:
@@ -129,33 +147,31 @@ def _print_loops(console: Console, told: Sequence[Told]) -> None:
     print_table(console, ["loop", "batches", "time", "stall", "utilization"], rows)
 
 
-def watched_run(command: Sequence[str]) -> tuple[int, list[SavedProfile], list[str]]:
-    """Runs the command; its exit code, what its processes drew, and why some were not watched."""
-    with tempfile.TemporaryDirectory(prefix="brimful-profile-") as name:
-        folder = Path(name)
-        console = make_console(stderr=True)
-        live = sys.stderr.isatty() and not console.is_dumb_terminal
-        line = BottomLine(sys.stderr)
-        mark = block(console)
+def watched_run(command: Sequence[str], folder: Path) -> int:
+    """Runs the command, whose processes write into the folder, with a live display where there is a
+    terminal; its exit code.
+    """
+    console = make_console(stderr=True)
+    live = sys.stderr.isatty() and not console.is_dumb_terminal
+    line = BottomLine(sys.stderr)
+    mark = block(console)
 
-        def show() -> None:
-            stats = _stats_so_far(folder)
-            with contextlib.suppress(OSError):  # the terminal has gone; the program may go on
-                if stats:
-                    line.show(live_line(stats, mark))
+    def show() -> None:
+        stats = _stats_so_far(folder)
+        with contextlib.suppress(OSError):  # the terminal has gone; the program may go on
+            if stats:
+                line.show(live_line(stats, mark))
 
-        try:
-            code = run_child(
-                command,
-                environment(os.environ, folder),
-                tick=show if live else lambda: None,
-                seconds=TICK_SECONDS,
-            )
-        finally:
-            with contextlib.suppress(OSError):
-                line.close()
-        failed = [note.read_text(encoding="utf-8") for note in folder.glob("*.failed")]
-        return code, read_saved(folder), failed
+    try:
+        return run_child(
+            command,
+            environment(os.environ, folder),
+            tick=show if live else lambda: None,
+            seconds=TICK_SECONDS,
+        )
+    finally:
+        with contextlib.suppress(OSError):
+            line.close()
 
 
 def _stats_so_far(folder: Path) -> list[ProfileStats]:

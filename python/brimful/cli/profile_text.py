@@ -55,7 +55,8 @@ def figure_lines(profile: Profile) -> Iterator[tuple[str, str]]:
     each = ""
     if stats.loaded_batches and stats.load_seconds is not None:
         each = f", {duration(stats.load_seconds / stats.loaded_batches)} to make one"
-    yield "drawn", f"{counted(stats.batches, 'batch', 'batches')} in {_wall(stats)}{each}"
+    drawn = counted(stats.batches, "batch", "batches")
+    yield "drawn", f"{drawn} in {duration(stats.wall_seconds)}{each}"
     if facts.simulated_step is not None:
         yield "step", f"simulated: it sleeps {duration(facts.simulated_step)}, no model runs"
     if stats.tokens is not None and stats.wall_seconds:
@@ -76,7 +77,9 @@ def figure_lines(profile: Profile) -> Iterator[tuple[str, str]]:
 
 
 def spent(stats: ProfileStats) -> Iterator[tuple[str, float]]:
-    """Where the host's seconds went; between passes a program may evaluate, or save."""
+    """Where the host's seconds went. Elsewhere: ends of passes, what a program does between them,
+    and the profile's own counting.
+    """
     yield "first batches", stats.first_batch_seconds
     yield "stall", stats.stall_seconds
     yield "steps", stats.step_seconds
@@ -107,10 +110,6 @@ def _described(facts: LoaderFacts) -> str:
         made = f", {counted(facts.workers, kind)}"
     depth = "" if facts.depth is None else f", {counted(facts.depth, 'batch', 'batches')} ahead"
     return f"{facts.name}{made}{depth}, {counted(facts.cores, 'core')}"
-
-
-def _wall(stats: ProfileStats) -> str:
-    return duration(stats.wall_seconds)
 
 
 def _starvation(stats: ProfileStats) -> str:
