@@ -48,7 +48,7 @@ def main() -> None:
     if rank == slow:
         assert abs(mine.wait * (BATCHES - 1) - waited) < max(0.05 * waited, 0.005)
         assert mine.blocked is not None
-        assert mine.blocked > 0.8 * mine.wait
+        assert mine.blocked > 0.5 * mine.wait  # the rest stands in line for a core
     same: list[Any] = [None] * world
     dist.all_gather_object(same, str(report))
     assert len(set(same)) == 1, "every rank gets the same report"

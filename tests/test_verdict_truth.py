@@ -16,7 +16,9 @@ import torch
 from torch.utils import data
 
 import brimful as bf
+from brimful.config import FIELDS
 from brimful.profiling.figures import Profile, Verdict
+from brimful.profiling.losses import depth_needed, pace
 from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.verdict import verdict
 from truth import corpus_of
@@ -50,20 +52,21 @@ def generator(
     what was not: a thread that wakes up stands in line for a core before it runs.
     """
     for i in range(batches):
+        watch = Stopwatch()
         for work, seconds in works:
-            watch = Stopwatch()
             work(seconds)
-            elapsed, idle = watch.read()
-            if i:
-                took["waiting"] = took.get("waiting", 0) + idle
-                took["working"] = took.get("working", 0) + elapsed - idle
+        elapsed, idle = watch.read()
+        if i:
+            took["waiting"] = took.get("waiting", 0) + idle
+            took["working"] = took.get("working", 0) + elapsed - idle
         yield i
 
 
-def profiled(loader: Any, step: Work = sleep, seconds: float = 0.0) -> Profile:
+def profiled(loader: Any, step: Work | None = None, seconds: float = 0.0) -> Profile:
     with bf.profile(loader) as profiler:
         for _ in profiler:
-            step(seconds)
+            if step is not None:
+                step(seconds)
     return profiler.profile()
 
 
@@ -125,7 +128,7 @@ class Bursts:
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_dataset_that_waits_is_storage(workers: int) -> None:
     items = Items(40, sleep, Constant(0.03))
-    profile = profiled(data.DataLoader(items, num_workers=workers, batch_size=1), sleep, 0.002)
+    profile = profiled(data.DataLoader(items, num_workers=workers, batch_size=1))
     result = verdict(profile)
     assert result.findings[0].cause == "storage"
     assert lost(result, "storage") > 0.6 * profile.stats.stall_seconds
@@ -141,15 +144,16 @@ def test_work_that_more_workers_would_share_is_threads_where_there_are_cores() -
 
 def test_bursts_are_depth() -> None:
     loader = data.DataLoader(
-        Items(60, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=1
+        Items(40, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=1
     )
-    result = verdict(profiled(loader, sleep, 0.025))
+    profile = profiled(loader, sleep, 0.04)
+    result = verdict(profile)
     assert result.findings[0].cause == "depth"
-    deep = data.DataLoader(
-        Items(60, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=10
-    )
-    better = verdict(profiled(deep, sleep, 0.025))
-    assert lost(better, "depth") < 0.5 * lost(result, "depth")
+    handed = lost(result, "depth") + lost(result, "copy")
+    assert close(handed, profile.stats.stall_seconds)
+    advised = depth_needed(profile, pace(profile))
+    assert advised is not None
+    assert 3 <= advised <= 10  # a burst of 0.12 s lasts three steps
 
 
 @pytest.mark.parametrize("packing", ["pad", "best_fit_decreasing"])
@@ -170,14 +174,21 @@ def test_padding_of_native_batches_is_the_share_of_steps_spent_on_it(packing: st
 
 def test_a_native_loader_that_nobody_lets_rest_is_short_of_threads_or_of_cores() -> None:
     documents = list(np.zeros((96, 1 << 17), np.uint16))
-    loader = bf.DataLoader(bf.open(documents), seq_len=1 << 17, batch_size=4, num_workers=1)
+    loader = bf.DataLoader(
+        bf.open(documents), seq_len=1 << 17, batch_size=4, num_workers=1, fields=FIELDS
+    )
     profile = profiled(loader)
-    result = verdict(profile)
+    stats, result = profile.stats, verdict(profile)
     waits = ("storage", "threads", "fill", "depth", "copy")
     seconds = {cause: lost(result, cause) for cause in waits}
-    assert close(sum(seconds.values()), profile.stats.stall_seconds)
+    assert close(sum(seconds.values()), stats.stall_seconds)
     assert seconds["storage"] == 0
-    assert seconds["threads"] + seconds["fill"] > 0.8 * profile.stats.stall_seconds
+    assert stats.load_seconds is not None
+    late = stats.load_seconds / stats.loaded_batches / (stats.step_seconds / stats.batches)
+    making = seconds["threads"] + seconds["fill"]
+    # Where other programs hold up the loop itself for longer, its batches are there in time.
+    assert making > 0.8 * stats.stall_seconds or late < 2
+    assert making == 0 or late > 1
 
 
 def stand_in_line(results: Any) -> None:

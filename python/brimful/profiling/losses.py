@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 from brimful.profiling.figures import Profile
 
-# Where so much of the wait lasts, bursts are not told apart from it.
+# Where so much of the wait lasts, or makers are so much slower than the loop that no queue would
+# ever fill, bursts are not told apart from it.
 _LASTING = 0.5
+_SLOWER = 1.5
 # More are no advice.
 _MOST_MAKERS = 64
 _MOST_DEPTH = 1000
@@ -126,7 +128,8 @@ def _waits(profile: Profile, means: Pace, stall: float) -> dict[str, float]:
     parts = _lasting(means, load, workers or 0, profile.facts.cores)
     short = sum(parts.values())
     steady = stall if not workers else short * means.batches
-    if steady >= _LASTING * stall:
+    slower = bool(workers) and load / (workers or 1) >= _SLOWER * means.step
+    if steady >= _LASTING * stall or slower:
         return {name: stall * part / short for name, part in parts.items()}
     lost = {name: part * means.batches for name, part in parts.items()}
     ready = min(_share_of_ready(profile) * stall, stall - steady) if not steady else 0.0
