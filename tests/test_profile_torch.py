@@ -7,6 +7,7 @@ import dataclasses
 import pickle
 import random
 import time
+from collections import deque
 from collections.abc import Iterator
 from typing import Any
 
@@ -192,6 +193,31 @@ def test_a_loader_is_put_back() -> None:
     assert after == {name: value for name, value in before.items() if name != "_iterator"}
     assert "_process_data" not in vars(iterator)
     assert iterator._worker_init_fn is not seed_worker  # it was seen
+
+
+def test_profiles_of_one_loader_may_end_in_any_order() -> None:
+    loader = make("torch", list(range(8)), 0)
+    first, second = bf.profile(loader).__enter__(), bf.profile(loader).__enter__()
+    first.__exit__()
+    assert sum(1 for _ in second) == 4
+    third = bf.profile(loader).__enter__()
+    second.__exit__()
+    assert sum(1 for _ in third) == 4
+    third.__exit__()
+    assert first.stats().batches == 0
+    assert second.stats().loaded_batches == third.stats().loaded_batches == 3
+
+
+class Derived(DataLoader[Any]):
+    def _get_iterator(self) -> Any:
+        return super()._get_iterator()
+
+
+def test_a_loader_that_asks_its_base_for_an_iterator_is_timed_once() -> None:
+    plain, derived = DataLoader(range(8)), Derived(range(8))  # type: ignore[arg-type]
+    with bf.profile(plain), bf.profile(derived) as p:
+        assert sum(1 for _ in p) == 8
+    assert p._clock._made == deque()
 
 
 @pytest.mark.parametrize("kind", ["torch", "torchdata", "brimful"])

@@ -21,9 +21,9 @@ _dispatchers: dict[type[Any], Any] = {}  # what stands in the place of the metho
 @contextmanager
 def hooked(loader: Any, hook: Hook) -> Iterator[None]:
     """While it lasts, the loader's iterators are made by `hook`, those of any other as ever."""
-    owner = next(kind for kind in type(loader).__mro__ if _NAME in vars(kind))
+    owner = _owner(loader)
     if owner not in _dispatchers:
-        _dispatchers[owner] = _dispatcher(vars(owner)[_NAME])
+        _dispatchers[owner] = _dispatcher(owner, vars(owner)[_NAME])
         setattr(owner, _NAME, _dispatchers[owner])
     _hooks.setdefault(id(loader), []).append(hook)
     try:
@@ -38,11 +38,17 @@ def hooked(loader: Any, hook: Hook) -> Iterator[None]:
                 setattr(kind, _NAME, _dispatchers.pop(kind).__wrapped__)
 
 
-def _dispatcher(original: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def _owner(loader: Any) -> type[Any]:
+    """The class whose method makes its iterators."""
+    return next(kind for kind in type(loader).__mro__ if _NAME in vars(kind))
+
+
+def _dispatcher(owner: type[Any], original: Callable[[Any], Any]) -> Callable[[Any], Any]:
     @functools.wraps(original)
     def get_iterator(loader: Any) -> Any:
         make: Make = functools.partial(original, loader)
-        for hook in _hooks.get(id(loader), ()):
+        called_first = _owner(loader) is owner  # and not by the method of a derived class
+        for hook in _hooks.get(id(loader), ()) if called_first else ():
             make = functools.partial(hook, make)
         return make()
 
