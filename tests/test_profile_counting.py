@@ -106,6 +106,13 @@ def test_boundaries_say_where_segments_end(name: str) -> None:
     assert (found.slots, found.tokens, found.lengths) == (10, 10, (4, 6))
 
 
+def test_boundaries_of_something_else_are_left_alone() -> None:
+    patches = {"cu_seqlens": torch.tensor([0, 256, 1 << 40])}
+    assert figures_of({"input_ids": torch.arange(10)[None]} | patches).tokens is None
+    found = figures_of(columns(torch.tensor) | patches)
+    assert (found.tokens, found.lengths) == (11, (4, 1, 6))
+
+
 def test_positions_that_begin_again_say_where_segments_begin() -> None:
     batch = {
         "input_ids": np.zeros((2, 6), np.int64),

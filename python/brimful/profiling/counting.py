@@ -120,8 +120,8 @@ def _tokens_and_lengths(
         ends: Lengths = array.reshape(-1).astype(np.int64)
         lengths = ends[1:] - ends[:-1]
         lengths = lengths[lengths > 0]
-        tokens = int(lengths.sum()) if real is None else int(np.count_nonzero(real))
-        return tokens, lengths
+        if slots is None or lengths.sum() <= slots:  # else they are of something else: of patches
+            return (int(lengths.sum()) if real is None else int(np.count_nonzero(real))), lengths
     positions = columns.get("position_ids")
     if positions is not None and _size(positions) == slots:
         array = _host_array(positions)
