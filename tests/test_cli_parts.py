@@ -16,7 +16,16 @@ import brimful as bf
 from brimful.cli.histogram import MAX_ROWS, length_histogram, length_summary
 from brimful.cli.meter import measure, simulated_step
 from brimful.cli.padding import PaddedRows, padded_loader
-from brimful.cli.text import brief, count, duration, make_console, percent, print_table
+from brimful.cli.text import (
+    brief,
+    count,
+    duration,
+    make_console,
+    percent,
+    print_filled,
+    print_path,
+    print_table,
+)
 from brimful.cli.toy import ToyConfig, document_mask, fold_vocabulary, next_token_loss, train
 
 some_lengths = st.lists(st.integers(0, 700), max_size=40).map(lambda x: np.array(x, np.int64))
@@ -62,6 +71,15 @@ def test_numbers_read_alike() -> None:
     assert [percent(x) for x in (None, 0.999999, 1.0)] == ["-", "99.99 %", "100.00 %"]
     assert [duration(x) for x in (0, 2.5e-4, 0.0123, 4.0)] == ["0 us", "250 us", "12.3 ms", "4 s"]
     assert [brief(x) for x in (999, 12_345, 7.8e6, 2e9)] == ["999", "12.3 k", "7.8 M", "2 G"]
+
+
+def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    name = "runs[bold]/a:x:b [red]:smile:"
+    console = make_console()
+    print_path(console, "in ", name)
+    print_filled(console, name)
+    print_table(console, [name], [[name]])
+    assert capsys.readouterr().out.count(name) == 4
 
 
 @pytest.mark.parametrize(("width", "gap"), [(80, "  "), (11, " ")])

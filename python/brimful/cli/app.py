@@ -34,7 +34,7 @@ class _Commands(TyperGroup):
             command = self.commands.get(ctx.invoked_subcommand or "")
             options = [name for option in command.params for name in option.opts] if command else []
             line = in_flags(" ".join(str(error).split()), options)
-            make_console(stderr=True).print(f"brimful: {line}", soft_wrap=True, markup=False)
+            make_console(stderr=True).print(f"brimful: {line}", soft_wrap=True)
             raise typer.Exit(USAGE_ERROR) from None
 
 

@@ -95,7 +95,7 @@ def _steps(console: Console, folder: Path, config: DemoConfig) -> None:
 
 
 def _heading(console: Console, number: int, text: str) -> None:
-    console.print(f"\n[bold]{number}  {text}[/bold]\n")
+    console.print(f"\n{number}  {text}\n", style="bold")
 
 
 def _print_shards(console: Console, shards: Shards) -> None:

@@ -143,7 +143,7 @@ def run(
         if c.strategy == strategy:
             sourced = names if len(given) > 1 else None
             console.print()
-            console.print(c.plan.report(sourced), markup=False, soft_wrap=True)
+            console.print(c.plan.report(sourced), soft_wrap=True)
     if plot is not None:
         print_path(console, "\nplot: ", plot)
 

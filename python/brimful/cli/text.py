@@ -29,8 +29,8 @@ __all__ = [
 
 
 def make_console(*, stderr: bool = False) -> Console:
-    """A console that colours nothing by itself: numbers and paths stay as they are written."""
-    return Console(highlight=False, stderr=stderr)
+    """A console that prints what it is given: nothing in a name is a colour or a picture."""
+    return Console(highlight=False, markup=False, emoji=False, stderr=stderr)
 
 
 def print_table(console: Console, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
@@ -57,12 +57,12 @@ def print_filled(console: Console, text: str) -> None:
     """Paragraphs filled to the width of the terminal, or to 79 characters of a wider one."""
     for line in text.split("\n"):
         filled = textwrap.fill(line, min(console.width, 79), break_on_hyphens=False)
-        console.print(filled, markup=False, soft_wrap=True)
+        console.print(filled, soft_wrap=True)
 
 
 def print_path(console: Console, before: str, path: object, after: str = "") -> None:
     """A line with a path or another text of the user's in it: as it is, and never broken."""
-    console.print(f"{before}{path}{after}", markup=False, soft_wrap=True)
+    console.print(f"{before}{path}{after}", soft_wrap=True)
 
 
 def block(console: Console) -> str:
