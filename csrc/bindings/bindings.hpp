@@ -10,6 +10,7 @@ void bind_corpus(pybind11::module_& m);
 void bind_transfer(pybind11::module_& m);
 void bind_packer(pybind11::module_& m);
 void bind_unpad(pybind11::module_& m);
+void bind_counting(pybind11::module_& m);
 void bind_flatten(pybind11::module_& m);
 void bind_plan(pybind11::module_& m);
 void bind_steps(pybind11::module_& m);

@@ -9,6 +9,7 @@ PYBIND11_MODULE(_core, m, pybind11::mod_gil_not_used()) {
   brimful::bind_transfer(m);
   brimful::bind_packer(m);
   brimful::bind_unpad(m);
+  brimful::bind_counting(m);
   brimful::bind_flatten(m);
   brimful::bind_megatron(m);
   brimful::bind_plan(m);

@@ -70,6 +70,8 @@ __all__: list[str] = [
     "check_segments",
     "count_batches",
     "count_blocks",
+    "count_mask",
+    "count_other",
     "count_samples",
     "count_tokens",
     "cuda",
@@ -939,6 +941,39 @@ def count_batches(
 def count_blocks(
     slots: typing.SupportsInt | typing.SupportsIndex,
     size: typing.SupportsInt | typing.SupportsIndex,
+) -> int: ...
+@typing.overload
+def count_mask(
+    mask: numpy.typing.NDArray[numpy.int64],
+) -> tuple[numpy.typing.NDArray[numpy.int64], bool]: ...
+@typing.overload
+def count_mask(
+    mask: numpy.typing.NDArray[numpy.int32],
+) -> tuple[numpy.typing.NDArray[numpy.int64], bool]: ...
+@typing.overload
+def count_mask(
+    mask: numpy.typing.NDArray[numpy.uint8],
+) -> tuple[numpy.typing.NDArray[numpy.int64], bool]: ...
+@typing.overload
+def count_other(
+    values: numpy.typing.NDArray[numpy.int64],
+    number: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    skip_first: bool,
+) -> int: ...
+@typing.overload
+def count_other(
+    values: numpy.typing.NDArray[numpy.int32],
+    number: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    skip_first: bool,
+) -> int: ...
+@typing.overload
+def count_other(
+    values: numpy.typing.NDArray[numpy.uint8],
+    number: typing.SupportsInt | typing.SupportsIndex,
+    *,
+    skip_first: bool,
 ) -> int: ...
 def count_samples(
     tokens: typing.SupportsInt | typing.SupportsIndex,

@@ -7,6 +7,7 @@ host memory alone: a device is never waited for, and then the figure is None.
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from brimful import _core
 from brimful.batch import Batch
 from brimful.profiling.figures import BatchFigures
 
@@ -85,10 +87,7 @@ def _effective(columns: Mapping[str, Any], ids: Any) -> int | None:
     labels = columns.get("labels")
     if labels is None:
         return None
-    count = _count_other(labels, _IGNORE_LABEL)
-    if count is None or _shape(labels) != _shape(ids):
-        return count
-    return count - (_count_other(_firsts(labels), _IGNORE_LABEL) or 0)
+    return _count_other(labels, _IGNORE_LABEL, skip_first=_shape(labels) == _shape(ids))
 
 
 def _sum(parts: list[BatchFigures]) -> BatchFigures:
@@ -151,9 +150,9 @@ def _of_positions(positions: Array, real: Array | None) -> tuple[int, Lengths]:
 
 def _of_mask(mask: Array) -> tuple[int, Lengths]:
     """One segment a row; of a mask that numbers the documents of a row, one a number."""
-    rows = np.atleast_2d(mask.view(np.uint8) if mask.dtype == np.bool_ else mask)
-    lengths: Lengths = rows.sum(axis=1, dtype=np.int64)
-    if mask.dtype != np.bool_ and rows.size and rows.max() > 1:
+    rows = _in_rows(mask)
+    lengths, binary = _core.count_mask(rows)
+    if not binary:
         begins = np.ones(rows.shape, bool)
         np.not_equal(rows[:, 1:], rows[:, :-1], out=begins[:, 1:])
         starts = np.flatnonzero(begins)
@@ -255,15 +254,32 @@ def _host_array(value: Any) -> Array | None:
     return array
 
 
-def _count_other(values: Any, number: int) -> int | None:
-    """How many of them are not `number`."""
+def _count_other(values: Any, number: int, *, skip_first: bool = False) -> int | None:
+    """How many of them are not `number`; with `skip_first`, without the first one of each row, rows
+    being what the last dimension runs along.
+    """
     if isinstance(values, list):
         if _nested(values):
-            counts = [_count_other(part, number) for part in values]
+            counts = [_count_other(part, number, skip_first=skip_first) for part in values]
             return None if None in counts else sum(filter(None, counts))
-        return len(values) - values.count(number)
+        counted = values[1:] if skip_first else values
+        return len(counted) - counted.count(number)
     array = _host_array(values)
-    return None if array is None else int(np.count_nonzero(array != number))
+    if array is None:
+        return None
+    if array.dtype.itemsize == 1:
+        array = array.astype(np.int32)  # perhaps without a sign
+    return _core.count_other(_in_rows(array), number, skip_first=skip_first)
+
+
+def _in_rows(array: Array) -> Array:
+    """[rows, width], of a type that is counted in. Fractions are cut: none is a label or a mask."""
+    if array.dtype.kind == "b":
+        array = array.view(np.uint8)
+    elif array.dtype not in (np.int64, np.int32, np.uint8):
+        array = array.astype(np.int64)
+    rows, width = math.prod(array.shape[:-1]), array.shape[-1] if array.ndim else 1
+    return np.ascontiguousarray(array.reshape(rows, width))
 
 
 def _shape(value: Any) -> Any:
@@ -271,13 +287,6 @@ def _shape(value: Any) -> Any:
     if not isinstance(value, list):
         return tuple(value.shape)
     return [_shape(part) for part in value] if _nested(value) else len(value)
-
-
-def _firsts(value: Any) -> Any:
-    """The first number of each row, rows being what the last dimension runs along."""
-    if not isinstance(value, list):
-        return value[..., :1]
-    return [_firsts(part) for part in value] if _nested(value) else value[:1]
 
 
 def _num_bytes(value: Any, depth: int = 0) -> int:
