@@ -56,8 +56,9 @@ def run_json(*program: object, **how: Any) -> tuple[list[str], Any]:
     """Lines that the program wrote to stdout, and the JSON behind them."""
     done = run(*program, options=("--json",), **how)
     assert done.returncode == 0, done.stderr
-    own, brace, rest = done.stdout.partition("{\n")
-    return own.splitlines(), json.loads(brace + rest)
+    *own, empty, report = done.stdout.splitlines()
+    assert not empty
+    return own, json.loads(report)
 
 
 @pytest.fixture
@@ -277,8 +278,23 @@ def test_a_program_whose_python_has_no_brimful_is_watched_from_where_the_command
     done = subprocess.run(
         [sys.executable, "-c", start], env=alone, capture_output=True, text=True, check=True
     )
-    assert done.stdout.startswith("[[0, 1, 2, 3], [4, 5, 6, 7]]\n{")
+    assert done.stdout.startswith("[[0, 1, 2, 3], [4, 5, 6, 7]]\n\n{")
     assert done.stderr == ""
+
+
+def test_the_json_is_a_line_of_its_own_behind_whatever_the_program_wrote(script: Any) -> None:
+    train = script(
+        """
+        for batch in make():
+            pass
+        print('{"mine": 1}')
+        print("no line end", end="")
+        """
+    )
+    done = run(sys.executable, train, options=("--json",))
+    *own, report = done.stdout.splitlines()
+    assert own == ['{"mine": 1}', "no line end"]
+    assert json.loads(report)["loops"]
 
 
 def test_an_error_of_the_programs_own_comes_through(script: Any) -> None:

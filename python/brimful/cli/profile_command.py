@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand
 
 from brimful import PlanError
-from brimful.cli.options import Dtype, Eos, Format, Json
+from brimful.cli.options import Dtype, Eos, Format
 
 _PROGRAM = "program"
 _OUTPUTS = {"html", "trace", "jsonl", "json"}  # what every target can have
@@ -88,7 +88,13 @@ def profile(
     format: Format = None,
     dtype: Dtype = None,
     eos: Eos = None,
-    json: Json = False,
+    json: Annotated[
+        bool,
+        typer.Option(
+            "--json",
+            help="Print JSON instead of text; with a program as the last line of stdout.",
+        ),
+    ] = False,
 ) -> None:
     """Show what a training loop waits for, and what padding costs it.
 
@@ -102,6 +108,7 @@ def profile(
       brimful profile -- python train.py --lr 3e-4
 
     The program keeps its output, its signals and its exit code; what brimful tells goes to stderr.
+    With --json it is one line of stdout, behind all that the program wrote there: | tail -n 1.
     """
     program = ctx.meta.get(_PROGRAM)
     given = {

@@ -76,8 +76,18 @@ def print_told(console: Console, told: Told) -> None:
 
 def print_json(told: Sequence[Told], **more: Any) -> None:
     """One object on stdout: the loops, and what else there is to say."""
-    report = {**more, "loops": [one.as_dict() for one in told]}
-    print(jsonlib.dumps(report, indent=2, default=str))
+    print(jsonlib.dumps(_report(told, more), indent=2, default=str))
+
+
+def print_json_line(told: Sequence[Told], **more: Any) -> None:
+    """The same as the last line of a stdout that others wrote to, whether or not they ended theirs:
+    `tail -n 1` takes it out.
+    """
+    print(f"\n{jsonlib.dumps(_report(told, more), default=str)}")
+
+
+def _report(told: Sequence[Told], more: Mapping[str, Any]) -> dict[str, Any]:
+    return {**more, "loops": [one.as_dict() for one in told]}
 
 
 def tell(told: Told, *, outputs: Mapping[str, Path | None], json: bool) -> None:

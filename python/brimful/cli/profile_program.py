@@ -24,7 +24,7 @@ from brimful.cli.profile_live import live_line
 from brimful.cli.profile_output import (
     Told,
     check_outputs,
-    print_json,
+    print_json_line,
     print_told,
     write_outputs,
 )
@@ -50,8 +50,8 @@ _NOTHING_SEEN = (
 
 
 def run_program(command: Sequence[str], *, outputs: Mapping[str, Path | None], json: bool) -> int:
-    """Runs it, tells what was seen on stderr (JSON on stdout, behind the program's own output), and
-    returns the program's exit code.
+    """Runs it, tells what was seen on stderr (JSON as one line of stdout, behind the program's own
+    output), and returns the program's exit code.
     """
     check_outputs(outputs)
     with tempfile.TemporaryDirectory(prefix="brimful-profile-") as name:
@@ -87,7 +87,7 @@ def _tell(
         Told(_title(loop, loops), loop.profile, ranks=_ranks(loop.place, loops)) for loop in loops
     ]
     if json:
-        print_json(told, command=list(command), exit_code=code)
+        print_json_line(told, command=list(command), exit_code=code)
     if not told:
         if not json:
             print_filled(console, _NOTHING_SEEN)
