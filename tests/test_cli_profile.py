@@ -195,6 +195,8 @@ def test_ctrl_c_ends_the_drawing_and_what_was_drawn_is_told() -> None:
         (["loaders:padded", "--seq-len", 8], ["--seq-len", "its own loader"]),
         (["loaders:padded", "--workers", 8], ["--workers", "its own loader"]),
         (["train.py"], ["--", "brimful profile -- python train.py"]),
+        (["nodir/"], ["nodir/", "no such file or folder", "a glob", "module:function"]),
+        (["nodir/a.npy"], ["nodir/a.npy", "no such file or folder", "module:function"]),
         (["shards", "--", "python", "train.py"], ["either"]),
         (["--"], ["program"]),
         (["--steps", 5, "--", "python", "train.py"], ["--steps", "its own loop"]),

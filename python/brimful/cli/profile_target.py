@@ -121,7 +121,16 @@ def _opened(target: str, settings: Mapping[str, Any]) -> bf.DataLoader:
         )
     how = dict(settings)
     source = Source(target, *(how.pop(name, None) for name in ("format", "dtype", "eos")))
-    return bf.DataLoader(source.open(), **{**SHARDS, **how})
+    try:
+        corpus = source.open()
+    except FileNotFoundError as error:
+        if error.filename is None:  # the message says more than that the system knows no such name
+            raise
+        raise FileNotFoundError(
+            f"{target}: there is no such file or folder, seen from {os.getcwd()}; TARGET is token "
+            "shards (a file, a folder or a glob) or module:function, which returns a loader"
+        ) from None
+    return bf.DataLoader(corpus, **{**SHARDS, **how})
 
 
 def _called(target: str) -> Iterable[Any]:
