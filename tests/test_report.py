@@ -120,6 +120,18 @@ def test_batches_of_no_tokens_are_drawn_as_time():
     assert not [rect for rect in page.all("rect") if rect.get("class") == "padding"]
 
 
+def test_slots_without_known_tokens_are_drawn_plain_and_labels_are_counted():
+    figures = BatchFigures(slots=60, effective_tokens=59)
+    batches = tuple(replace(batch(i), figures=figures) for i in range(9))
+    profile = profile_of(batches, slots=540, tokens=None, effective_tokens=531)
+    page = Page(html(profile, replace(VERDICT, without_padding=None, without_both=None)))
+    assert "The last 9 batches: 880 ms. Width is time." in page.words
+    assert "into tokens" not in page.words
+    assert "of the slots" not in page.words
+    assert not [rect for rect in page.all("rect") if rect.get("class") == "padding"]
+    assert "Effective tokens\n531\nhave a label" in page.words
+
+
 def test_a_simulated_accelerator_is_named():
     facts = replace(MANY.facts, simulated_step=0.08)
     assert "The accelerator is simulated" in html(replace(MANY, facts=facts), VERDICT)

@@ -86,11 +86,6 @@ def _tiles(stats: ProfileStats, verdict: Verdict) -> Html:
     rate = stats.tokens / stats.wall_seconds if stats.tokens and stats.wall_seconds else None
     starved = stats.starvation
     passes = max(stats.first_batches, 1)
-    labelled = (
-        stats.effective_tokens / stats.tokens
-        if stats.tokens and stats.effective_tokens is not None
-        else None
-    )
     step = verdict.step_seconds
     tiles = [
         (
@@ -115,8 +110,7 @@ def _tiles(stats: ProfileStats, verdict: Verdict) -> Html:
         ),
         (
             "Effective tokens",
-            None if labelled is None else percent(labelled),
-            "of the tokens have a label",
+            *_effective(stats),
         ),
         ("Tokens a second", None if rate is None else brief(rate), "over the whole wall time"),
         ("Step", None if step is None else duration(step), "stall and consumer, on average"),
@@ -127,6 +121,15 @@ def _tiles(stats: ProfileStats, verdict: Verdict) -> Html:
         ),
     ]
     return element("dl", *(_tile(*tile) for tile in tiles), class_="tiles")
+
+
+def _effective(stats: ProfileStats) -> tuple[str | None, str]:
+    """As a share of tokens, or their number where tokens were not counted."""
+    if stats.effective_tokens is None:
+        return None, "no labels were seen"
+    if not stats.tokens:
+        return brief(stats.effective_tokens), "have a label"
+    return percent(stats.effective_tokens / stats.tokens), "of the tokens have a label"
 
 
 def _tile(name: str, value: str | None, note: str) -> Html:

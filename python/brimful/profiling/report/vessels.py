@@ -14,8 +14,8 @@ _MOST = 36  # more would be too narrow to see on a small page
 
 
 def vessels(batches: Sequence[ProfiledBatch]) -> Html:
-    """Where slots were not counted all of a step is filled; nothing where no step is finished."""
-    is_counted = any(batch.figures.slots for batch in batches)
+    """Where tokens were not counted a step is drawn plain; nothing where no step is finished."""
+    is_counted = any(batch.figures.utilization is not None for batch in batches)
     shown = _last_stretch(batches, is_counted)
     waits = [0.0 if batch.first else batch.wait for batch in shown]
     steps = [batch.step or 0.0 for batch in shown]
@@ -55,8 +55,12 @@ def vessels(batches: Sequence[ProfiledBatch]) -> Html:
 
 
 def _last_stretch(batches: Sequence[ProfiledBatch], is_counted: bool) -> list[ProfiledBatch]:
-    """The last batches whose step is known, and slots if any are, without a gap between them."""
-    known = [b for b in batches if b.step is not None and (b.figures.slots or not is_counted)]
+    """The last batches whose step is known, and tokens if any are, without a gap between them."""
+    known = [
+        batch
+        for batch in batches
+        if batch.step is not None and (batch.figures.utilization is not None or not is_counted)
+    ]
     last = known[-_MOST:]
     cut = [k + 1 for k, (one, two) in enumerate(pairwise(last)) if two.number != one.number + 1]
     return last[cut[-1] if cut else 0 :]
