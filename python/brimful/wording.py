@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import shutil
+import textwrap
+
+_WIDEST = 100  # columns; longer lines are hard to read
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:
@@ -34,3 +38,18 @@ def duration(seconds: float) -> str:
         if seconds < limit:
             return f"{seconds * factor:.3g} {unit}"
     return f"{seconds:.3g} s" if seconds < 1000 else f"{seconds:,.0f} s"
+
+
+def filled(line: str, indent: int | None = None) -> str:
+    """The line within the width of the terminal, or 100 columns of a wider one; what is broken goes
+    on so far in, or as far in as the line begins.
+    """
+    if indent is None:
+        indent = len(line) - len(line.lstrip())
+    return textwrap.fill(
+        line,
+        min(shutil.get_terminal_size().columns, _WIDEST),
+        subsequent_indent=" " * indent,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -7,6 +7,7 @@ from typing import Literal
 
 from brimful.drop_in.path import Path
 from brimful.drop_in.torch_arguments import TORCH_ARGUMENTS
+from brimful.wording import filled
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,10 @@ class Explanation:
 
     def __str__(self) -> str:
         wide = max(map(len, self.arguments))
-        lines = [f"{self.path} path: {self.reason}"]
-        lines += [f"  {name:{wide}}  {text}" for name, text in self.arguments.items()]
+        lines = [filled(f"{self.path} path: {self.reason}")]
+        lines += [
+            filled(f"  {name:{wide}}  {text}", wide + 4) for name, text in self.arguments.items()
+        ]
         return "\n".join(lines)
 
 

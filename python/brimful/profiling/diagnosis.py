@@ -7,6 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from brimful.wording import filled
+
 AREAS = (
     "effective tokens",
     "data",
@@ -40,7 +42,7 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True)
 class Diagnosis:
-    """All lines, in the order of `AREAS`. `str()` of it is a table for people."""
+    """All lines, in the order of `AREAS`. `str()` of it is a text for the terminal."""
 
     lines: tuple[Line, ...]
 
@@ -55,15 +57,15 @@ class Diagnosis:
 
     def __str__(self) -> str:
         status = max((len(line.status) for line in self.lines), default=0)
-        question = max((len(line.question) for line in self.lines), default=0)
         text, area = [], ""
         for line in self.lines:
             if line.area != area:
                 text.append(line.area)
                 area = line.area
-            text.append(f"  {line.status:{status}}  {line.question:{question}}  {line.figure}")
+            answer = f"  {line.status:{status}}  {line.question} {line.figure}"
+            text.append(filled(answer, status + 4))
             if line.advice:
-                text.append(f"  {'':{status}}  -> {line.advice}")
+                text.append(filled(f"  {'':{status}}  -> {line.advice}", status + 7))
         return "\n".join(text)
 
 

@@ -23,6 +23,7 @@ from brimful.profiling.ranks import RankReport, gather
 from brimful.profiling.rows import Rows
 from brimful.profiling.verdict import describe, verdict
 from brimful.profiling.writers import writer_of
+from brimful.wording import filled
 
 _SETTLED_EVERY = 256  # batches; a native loader keeps the records of 10,000
 
@@ -159,7 +160,7 @@ class Profiler:
         return gather(self.profile(), group)
 
     def report(self, path: str | os.PathLike[str] | None = None) -> str:
-        """The verdict as text, after `run()` where nothing was drawn yet.
+        """The verdict as text for the terminal, after `run()` where nothing was drawn yet.
 
         Args:
             path: a file to write as well: a page for a browser (.html), the last batches as a trace
@@ -174,7 +175,8 @@ class Profiler:
         measured = self.profile()
         if write is not None:
             write(measured, self.loader)
-        return describe(verdict(measured), measured)
+        lines = describe(verdict(measured), measured).split("\n")
+        return "\n".join(map(filled, lines))
 
     def _watch_device(self) -> None:
         """Measures a device's time where the loader does not, once the program has torch."""
