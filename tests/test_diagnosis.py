@@ -51,10 +51,10 @@ def test_a_sound_loader_asks_for_nothing() -> None:
 def test_the_text_has_every_answer_and_advice_where_it_is_needed() -> None:
     diagnosis = drawn(loader(packing="pad")).diagnose()
     text = str(diagnosis)
+    words = " ".join(text.split())
     for answer in diagnosis.lines:
-        assert answer.question in text
-        assert answer.figure in text
-        assert answer.advice in text
+        assert f"{answer.status} {answer.question} {answer.figure}" in words
+        assert answer.advice in words
         assert answer.status != "look here" or answer.advice
         assert answer.status != "ok" or not answer.advice
     assert [text.splitlines().index(area) for area in AREAS] == sorted(
@@ -79,6 +79,38 @@ def test_the_text_has_every_answer_and_advice_where_it_is_needed() -> None:
 def test_a_setting_that_costs_is_named(question: str, settings: dict[str, Any]) -> None:
     settings = {"rank": 0} | settings if "world_size" in settings else settings
     assert line(drawn(loader(**settings)).diagnose(), question).status == "look here"
+
+
+@pytest.mark.parametrize("packing", ["streaming", "best_fit_decreasing", "concat"])
+def test_documents_that_no_row_could_hold_are_split_as_they_must_be(packing: str) -> None:
+    made = drawn(loader(corpus_of([100] * 50 + [1] * 10), packing=packing), 100)
+    whole = line(made.diagnose(), "Do documents stay whole?")
+    assert whole.status == "ok"
+    assert "50 of 60 documents split" in whole.figure
+    assert "longer than seq_len" in whole.figure
+
+
+def test_what_was_not_measured_has_no_advice_but_how_to_measure_it() -> None:
+    def unmasked() -> Iterator[dict[str, Any]]:
+        for _ in range(5):
+            yield {"input_ids": np.ones((2, 8), np.int64), "labels": np.ones((2, 8), np.int64)}
+
+    measured = bf.profile(unmasked()).run().profile()
+    for profile, words in ((None, "brimful.profile(loader)"), (measured, "A mask or boundaries")):
+        diagnosis = diagnose(unmasked(), profile=profile)
+        slots = line(diagnosis, "Do slots hold tokens?")
+        assert slots.status == "not measured"
+        assert words in slots.advice
+    assert "70 tokens with a label" in line(diagnosis, "Do tokens carry a label?").figure
+
+
+@pytest.mark.parametrize("columns", [60, 90, 300])
+def test_texts_fit_the_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    made = drawn(loader(packing="pad"))
+    texts = [str(made.diagnose()), str(made.explain()), bf.profile(made, steps=9).report()]
+    for text in texts:
+        assert min(columns, 100) - 30 < max(map(len, text.splitlines())) <= min(columns, 100)
 
 
 def test_masks_that_leave_few_labels_are_named() -> None:
@@ -313,6 +345,8 @@ def test_residency_of_files_is_counted_in_pages(tmp_path: Path) -> None:
 def test_what_is_delivered_late_is_told_to_be_waited_for() -> None:
     quick = drawn(loader(num_workers=2), 10)
     assert "ready" in line(quick.diagnose(), "Is data waited for?").figure
+    alone = drawn(loader(num_workers=0), 10)
+    assert line(alone.diagnose(), "Is data waited for?").figure.endswith("none is made ahead")
 
 
 def test_an_iterable_is_asked_the_same_areas() -> None:

@@ -40,7 +40,7 @@ def _duplicates(answers: Answers, corpus: Corpus, most: int) -> None:
     if damage:
         answers.add(question, False, f"cannot be read: {damage}", "Repair the file and open again.")
         return
-    chosen, everything = sample_by_length(_lengths(corpus), most, _MOST_TOKENS)
+    chosen, everything = sample_by_length(lengths_of(corpus), most, _MOST_TOKENS)
     everything = everything and len(corpus) <= _MOST_LENGTHS
     if not len(chosen):
         answers.missing(question, "no document has a token")
@@ -59,7 +59,7 @@ def _duplicates(answers: Answers, corpus: Corpus, most: int) -> None:
     )
 
 
-def _lengths(corpus: Corpus) -> npt.NDArray[np.int64]:
+def lengths_of(corpus: Corpus) -> npt.NDArray[np.int64]:
     """Of all documents, or of the first ones of a corpus whose lengths would take much memory."""
     if len(corpus) <= _MOST_LENGTHS:
         return corpus.lengths

@@ -26,17 +26,17 @@ _SLOW_READ = 5e-3
 def native_path(
     stats: Stats,
     records: Sequence[BatchRecord],
-    depth: int,
+    ahead: int,
     paths: Sequence[str],
     shuffle: bool | str,
     profile: Profile | None,
 ) -> Answers:
-    """All of the area for brimful's own loader."""
+    """All of the area for brimful's own loader, which makes so many batches `ahead`."""
     answers = Answers("data path")
     if profile is not None:
         profiled_stall(answers, profile)
     else:
-        _stall(answers, stats, records, depth)
+        _stall(answers, stats, records, ahead)
     _starvation(answers, stats)
     disk(answers, paths, shuffle)
     return answers
@@ -56,18 +56,18 @@ def disk(answers: Answers, paths: Sequence[str], shuffle: bool | str) -> None:
                 answers.missing(question, f"a file cannot be opened: {error}")
 
 
-def _stall(answers: Answers, stats: Stats, records: Sequence[BatchRecord], depth: int) -> None:
+def _stall(answers: Answers, stats: Stats, records: Sequence[BatchRecord], ahead: int) -> None:
     question = "Is data waited for?"
     if not records or stats.queue_depth is None:
         answers.missing(question, "no batch was delivered yet")
         return
     waited = sum(record.stall_seconds > _NOTICED for record in records)
+    ready = f"{stats.queue_depth:.1f} of {ahead} were ready" if ahead else "none is made ahead"
     answers.add(
         question,
         waited <= _OFTEN * len(records),
         f"{count(waited)} of the last {counted(len(records), 'batch', 'batches')} longer than "
-        f"{duration(_NOTICED)}, {duration(stats.stall_seconds)} in all; "
-        f"{stats.queue_depth:.1f} of {depth} were ready",
+        f"{duration(_NOTICED)}, {duration(stats.stall_seconds)} in all; {ready}",
         "brimful.profile(loader) tells why, and what would avoid it.",
     )
 

@@ -35,10 +35,11 @@ def diagnose_native(
     """As `DataLoader.diagnose` says."""
     stats, config, corpus = loader.stats(), loader.config, loader.corpus
     records, state = loader.records(), loader.state_dict()
+    ahead = config.depth if config.num_workers else 0
     paths = [path for path, size, _ in files(corpus) if size is not None]
     return joined(
         (
-            native_tokens(stats, config.packing),
+            native_tokens(stats, config, corpus),
             native_data(
                 corpus,
                 stats,
@@ -48,7 +49,7 @@ def diagnose_native(
             ),
             native_order(loader, stats, state),
             native_batches(config, stats, records),
-            native_path(stats, records, config.depth, paths, config.shuffle, profile),
+            native_path(stats, records, ahead, paths, config.shuffle, profile),
             _checkpoint(loader, state),
             system(ranks, config.num_workers, "thread"),
         )

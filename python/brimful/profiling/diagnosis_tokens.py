@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from brimful.config import LoaderConfig
+from brimful.corpus import Corpus
 from brimful.profiling.diagnosis import Answers
-from brimful.profiling.figures import Profile, ProfileStats
+from brimful.profiling.diagnosis_data import cut_short, lengths_of
+from brimful.profiling.figures import Profile
 from brimful.telemetry import Stats
 from brimful.wording import count, counted, percent
 
 _FILLED = 0.95
 _LABELLED = 0.5
-_SPLIT = 0.1  # of the documents; what is longer than a row must be
+_SPLIT = 0.1  # of the documents, beside those that are longer than a row
+_FILLING = "Do slots hold tokens?"
+_LABELS = "Do tokens carry a label?"
 
 
 def padding(answers: Answers, slots: int | None, tokens: int | None, advice: str) -> None:
     """Whether slots are filled."""
-    question = "Do slots hold tokens?"
+    question = _FILLING
     if slots is None or tokens is None:
-        answers.missing(question, "batches were not looked into", advice)
+        answers.missing(
+            question,
+            "no batch told which of its slots are tokens",
+            "A mask or boundaries beside input_ids, in host memory, tell.",
+        )
     elif not slots:
         answers.missing(question, "no batch was delivered yet", "Draw some and ask again.")
     else:
@@ -26,9 +35,12 @@ def padding(answers: Answers, slots: int | None, tokens: int | None, advice: str
 
 def labels(answers: Answers, tokens: int | None, effective: int | None) -> None:
     """Whether tokens carry labels."""
-    question = "Do tokens carry a label?"
-    if tokens is None or effective is None:
+    question = _LABELS
+    if effective is None:
         answers.missing(question, "no labels were seen in batches")
+    elif tokens is None:
+        found = counted(effective, "token")
+        answers.missing(question, f"{found} with a label; of how many, no batch told")
     elif not tokens:
         answers.missing(question, "no batch was delivered yet")
     else:
@@ -41,9 +53,9 @@ def labels(answers: Answers, tokens: int | None, effective: int | None) -> None:
         )
 
 
-def native_tokens(stats: Stats, packing: str) -> Answers:
+def native_tokens(stats: Stats, config: LoaderConfig, corpus: Corpus) -> Answers:
     """All of the area for brimful's own loader."""
-    answers = Answers("effective tokens")
+    answers, packing = Answers("effective tokens"), config.packing
     if packing in ("pad", "bucket"):
         advice = f'packing="best_fit_decreasing" puts several documents in a row ({packing!r} now).'
     else:
@@ -51,7 +63,7 @@ def native_tokens(stats: Stats, packing: str) -> Answers:
     padding(answers, stats.slots, stats.tokens, advice)
     labels(answers, stats.tokens, stats.effective_tokens)
     _losses(answers, stats)
-    _pieces(answers, stats)
+    _pieces(answers, stats, config, corpus)
     return answers
 
 
@@ -79,24 +91,40 @@ def _losses(answers: Answers, stats: Stats) -> None:
     )
 
 
-def _pieces(answers: Answers, stats: Stats) -> None:
+def _pieces(answers: Answers, stats: Stats, config: LoaderConfig, corpus: Corpus) -> None:
+    """A document that is longer than a row has to be split; only "concat" splits others."""
     question = "Do documents stay whole?"
     if not stats.documents:
         answers.missing(question, "no document was delivered yet")
         return
+    split = stats.split_documents
+    figure = f"{count(split)} of {counted(stats.documents, 'document')} split"
+    if config.packing != "concat":
+        answers.add(question, True, f"{figure}, each longer than seq_len" if split else figure)
+        return
+    if cut_short(corpus):
+        answers.missing(question, f"{figure}; lengths cannot be read")
+        return
+    lengths = lengths_of(corpus)
+    longer = round(stats.documents * float((lengths > (config.seq_len or 0)).mean()))
     answers.add(
         question,
-        stats.split_documents <= _SPLIT * stats.documents,
-        f"{count(stats.split_documents)} of {counted(stats.documents, 'document')} split",
-        'Only documents longer than seq_len need to be: packing="concat" cuts others too, and a '
-        "longer seq_len cuts fewer.",
+        split - longer <= _SPLIT * stats.documents,
+        f"{figure}, where about {count(longer)} are longer than seq_len",
+        'packing="streaming" splits these only.',
     )
 
 
 def profiled_tokens(profile: Profile | None, advice: str) -> Answers:
     """What a profile tells of the area, of any loader."""
     answers = Answers("effective tokens")
-    stats = ProfileStats() if profile is None else profile.stats
+    if profile is None:
+        for question in (_FILLING, _LABELS):
+            answers.missing(
+                question, "no profile was taken", "brimful.profile(loader) measures it."
+            )
+        return answers
+    stats = profile.stats
     padding(answers, stats.slots, stats.tokens, advice)
     labels(answers, stats.tokens, stats.effective_tokens)
     return answers
