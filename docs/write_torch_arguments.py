@@ -72,8 +72,6 @@ iteration.
 
 {attributes}
 
-"Set with one": a native loader that was made with a `collate_fn` takes another.
-
 ## On torch's path
 
 - Items, order, seeds of workers, errors and warnings are torch's.
