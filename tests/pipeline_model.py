@@ -15,6 +15,7 @@ from brimful.profiling.figures import (
     ProfiledBatch,
     ProfileStats,
 )
+from brimful.starvation import Starvation
 
 
 def profile_of(
@@ -82,3 +83,18 @@ def profile_of(
     )
     facts = LoaderFacts(kind=kind, name="model", workers=workers, depth=depth, cores=cores)
     return Profile(facts=facts, stats=stats, batches=tuple(batches))
+
+
+def device(batches: int, **parts: float) -> Starvation:
+    """A device that waited for so much of ten seconds."""
+    seconds = sum(parts.values()) - parts.get("ring_seconds", 0.0)
+    names = ("load_seconds", "ring_seconds", "copy_seconds", "handoff_seconds")
+    return Starvation(
+        batches=batches,
+        elapsed_seconds=10.0,
+        seconds=seconds,
+        fraction=seconds / 10,
+        headroom_seconds=None,
+        pinned_bytes=0,
+        **{name: parts.get(name, 0.0) for name in names},
+    )

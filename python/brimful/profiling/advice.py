@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from brimful.profiling.figures import Profile
-from brimful.profiling.losses import Pace, depth_needed, makers_needed
+from brimful.profiling.losses import MOST_MAKERS, Pace, depth_needed, makers_needed
 from brimful.wording import brief, counted, duration, percent
 
 
@@ -29,7 +29,28 @@ def _pace(profile: Profile, means: Pace) -> str:
     step = f"a step uses one in {duration(means.step)}"
     if means.load is None:
         return f"What making a batch costs was not measured; {step}"
-    return f"A batch takes {duration(means.load)} to make, by {_makers(profile)}; {step}"
+    share = _collate_share(profile, means)
+    collate = f" ({100 * share:.0f} % of it in the collate function)" if _mostly(share) else ""
+    text = f"A batch takes {duration(means.load)} to make{collate}, by {_makers(profile)}"
+    if means.workers > 1:
+        text += f" on {_cores(means)}: one in {duration(means.every)}"
+    return f"{text}; {step}"
+
+
+def _cores(means: Pace) -> str:
+    return counted(means.cores, "core")
+
+
+def _collate_share(profile: Profile, means: Pace) -> float:
+    """Of the time to make a batch, that in the collate function; 0 where it was not measured."""
+    stats = profile.stats
+    if not stats.collate_seconds or not stats.loaded_batches or not means.load:
+        return 0.0
+    return min(stats.collate_seconds / stats.loaded_batches / means.load, 1.0)
+
+
+def _mostly(share: float) -> bool:
+    return share >= 0.5
 
 
 def _storage_figure(profile: Profile, means: Pace) -> str:
@@ -44,16 +65,24 @@ def _storage_figure(profile: Profile, means: Pace) -> str:
 
 
 def _threads_figure(profile: Profile, means: Pace) -> str:
-    cores = counted(profile.facts.cores, "core")
-    return f"{_pace(profile, means)}, on {cores}."
+    text = _pace(profile, means)
+    return f"{text}." if means.workers > 1 else f"{text}. There are {_cores(means)}."
+
+
+def _fill_figure(profile: Profile, means: Pace) -> str:
+    text = f"{_pace(profile, means)}."
+    if means.load is None or not means.keeps_cores_busy:
+        return text
+    each = duration(means.work / means.cores)
+    return f"{text} One on every core ({means.cores:,}) makes one in {each} at best."
 
 
 def _depth_figure(profile: Profile, means: Pace) -> str:
     depth = profile.facts.depth
     kept = "" if depth is None else f" {counted(depth, 'batch', 'batches')} may be ready ahead."
     slowest = max((batch.load or 0.0 for batch in profile.batches), default=0.0)
-    text = f"{_pace(profile, means)}: fast enough on average"
-    return f"{text}, but the slowest took {duration(slowest)}.{kept}"
+    fast = ", which is fast enough on average" if means.load and means.every <= means.step else ""
+    return f"{_pace(profile, means)}{fast}; the slowest took {duration(slowest)}.{kept}"
 
 
 def _copy_figure(profile: Profile, means: Pace) -> str:
@@ -99,12 +128,14 @@ def _first_batch_figure(profile: Profile, means: Pace) -> str:
 
 
 def _storage_advice(profile: Profile, means: Pace) -> str:
-    text = _more_makers(profile, means, "would hide it, where the storage serves as many at a time")
+    text = _more_makers(profile, means, "where the storage serves as many at a time")
     if profile.facts.kind == "brimful":
         io = 'io="pread" serves network file systems better; '
         if profile.facts.settings.get("io") == "pread":
             io = ""
         return f'{text}; {io}shuffle="block" reads in runs; a copy on a local disk reads fastest.'
+    if _mostly(_collate_share(profile, means)):
+        return f"{text}; or let the collate function (collate_fn) wait for nothing."
     return (
         f"{text}; keep the files on a local disk; or turn them into shards of tokens once "
         "(brimful prepare), which are read in a piece."
@@ -112,31 +143,52 @@ def _storage_advice(profile: Profile, means: Pace) -> str:
 
 
 def _fill_advice(profile: Profile, means: Pace) -> str:
+    more = ""
+    # Where they wait as well, the finding about storage says how many.
+    if means.load is not None and means.only_works and makers_needed(means) > means.workers:
+        more = f" {_more_makers(profile, means, '')}."
     if profile.facts.kind == "brimful":
+        # Said only where there is a device that batches do not go to yet.
+        elsewhere = _on_cuda(profile) and not _to_cuda(profile)
+        cuda = ' device="cuda" makes them on the device instead;' if elsewhere else ""
+        return f"Ask for fewer columns (fields=);{cuda} give the process more cores.{more}"
+    if _mostly(_collate_share(profile, means)):
         return (
-            'Ask for fewer columns (fields=); device="cuda" makes them on the device instead; give '
-            "the process more cores."
+            "Vectorize the collate function (collate_fn), or do its work once, before "
+            f"training.{more}"
         )
     return (
         "Take work out of it: tokenize once, before training (brimful prepare), and collate less; "
-        "brimful.DataLoader fills batches of token ids in native threads."
+        f"brimful.DataLoader fills batches of token ids in native threads.{more}"
     )
 
 
 def _threads_advice(profile: Profile, means: Pace) -> str:
-    return _more_makers(profile, means, "would make them in time") + "."
+    text = _more_makers(profile, means, "")
+    if _mostly(_collate_share(profile, means)):
+        return f"{text}; or vectorize the collate function (collate_fn)."
+    return f"{text}."
 
 
-def _more_makers(profile: Profile, means: Pace, what: str) -> str:
-    needed, workers = makers_needed(means), profile.facts.workers
-    if profile.facts.kind == "iterable" and not workers:
+def _more_makers(profile: Profile, means: Pace, where: str) -> str:
+    """How many, and what so many give: what is advised has to be possible."""
+    if profile.facts.kind == "iterable" and not means.workers:
         return (
             "Make batches ahead, beside the loop (a torch DataLoader with num_workers does so for "
             "an IterableDataset)"
         )
-    if needed is None or needed <= (workers or 0):
-        return "More workers (num_workers) may help"
-    return f"num_workers={needed} {what} (it is {workers or 0})"
+    needed = makers_needed(means)
+    where = f", {where}" if where else ""
+    if needed <= means.workers:
+        return f"More workers (num_workers) may help{where}"
+    each = duration(means.every_with(needed))
+    if means.every_with(needed) <= means.step:
+        gives = f"makes one in {each}, which is in time"
+    elif needed == MOST_MAKERS and not means.keeps_cores_busy:
+        return f"More workers (num_workers) help, though even {needed} make one in {each}{where}"
+    else:
+        gives = f"makes one in {each}, which is not in time yet"
+    return f"num_workers={needed} (it is {means.workers}) {gives}{where}"
 
 
 def _depth_advice(profile: Profile, means: Pace) -> str:
@@ -152,14 +204,25 @@ def _depth_advice(profile: Profile, means: Pace) -> str:
     return f"Raise {setting} to {needed}: the longest burst is then not noticed."
 
 
-def _copy_advice(profile: Profile, means: Pace) -> str:
+def _on_cuda(profile: Profile) -> bool:
+    """Whether the profile knows of a device: one that was measured, or that batches go to."""
     device = profile.stats.starvation
-    if device is None or not device.batches:
+    measured = device is not None and device.batches > 0
+    return measured or _to_cuda(profile)
+
+
+def _to_cuda(profile: Profile) -> bool:
+    return str(profile.facts.settings.get("device")).startswith("cuda")
+
+
+def _copy_advice(profile: Profile, means: Pace) -> str:
+    if not _on_cuda(profile):
         if profile.facts.kind == "brimful":
             return "It is paid once a batch: larger batches, or fewer columns (fields=), cost less."
         return (
-            "It is paid once a batch and tensor: larger batches, fewer and smaller tensors cost "
-            "less; brimful's threads need not send them between processes."
+            "Workers send each batch to the loop, column by column: fewer bytes (int32, no dense "
+            "masks) and fewer columns cost less, and threads in place of processes, as "
+            "brimful.DataLoader has them, send nothing."
         )
     if profile.facts.kind == "brimful":
         return "Ask for fewer columns (fields=), and for no dense masks."
@@ -203,7 +266,7 @@ def _first_batch_advice(profile: Profile, means: Pace) -> str:
 
 _FIGURES = {
     "storage": _storage_figure,
-    "fill": _threads_figure,
+    "fill": _fill_figure,
     "threads": _threads_figure,
     "depth": _depth_figure,
     "copy": _copy_figure,

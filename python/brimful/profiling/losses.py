@@ -1,10 +1,10 @@
 """Where the seconds of a profile went: waits put down to what would have avoided them.
 
 A wait that lasts (making a batch takes longer, by all who make them, than a step) is put down to
-storage as far as reads that take no time would have avoided it, to threads as far as one on every
-core would have, and to filling beyond that. A wait that comes of bursts, while batches are made
-fast enough on the whole, is put down to depth, except for what every batch waits even when it is
-ready: the way from the one who made it.
+storage as far as reads that take no time would have avoided it, and beyond that to threads where
+one on every core would make batches in time, else to filling. A wait that comes of bursts, while
+batches are made fast enough on the whole, is put down to depth, except for what every batch waits
+even when it is ready: the way from the one who made it.
 """
 
 from __future__ import annotations
@@ -14,13 +14,11 @@ from dataclasses import dataclass
 
 from brimful.profiling.figures import Profile
 
-# Where so much of the wait lasts, or makers are so much slower than the loop that no queue would
-# ever fill, bursts are not told apart from it.
-_LASTING = 0.5
-_SLOWER = 1.5
 # More are no advice.
-_MOST_MAKERS = 64
+MOST_MAKERS = 64
 _MOST_DEPTH = 1000
+_BARELY = 0.1  # of making a batch: what is waited beside the work
+_SPARE = 1.05  # of the makers that are needed, so that they are a little ahead
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +32,8 @@ class Pace:
         load: making it; by several at a time, where there are workers.
         blocked: the part of `load` that was waited for storage.
         starved: the device's; it counts in place of `wait` where it was measured.
+        workers: who make batches, at a time; 0: the consumer.
+        cores: that they may use.
     """
 
     batches: int
@@ -42,6 +42,8 @@ class Pace:
     load: float | None
     blocked: float | None
     starved: float | None
+    workers: int
+    cores: int
 
     @property
     def total(self) -> float:
@@ -52,6 +54,35 @@ class Pace:
     def lost(self) -> float:
         """The part of `total` that data was waited for."""
         return self.wait if self.starved is None else min(self.starved, self.total)
+
+    @property
+    def work(self) -> float:
+        """The part of `load` that keeps a core busy. Where there are more makers than cores it is
+        measured too long, for they stand in line; but all cores were busy at most all the time.
+        """
+        busy = (self.load or 0.0) - (self.blocked or 0.0)
+        return busy if self.workers <= self.cores else min(busy, self.cores * self.total)
+
+    @property
+    def every(self) -> float:
+        """Seconds from one batch to the next of those who make them now, if none had to rest."""
+        load, workers = self.load or 0.0, max(self.workers, 1)
+        return max(load / workers, self.work / min(workers, self.cores))
+
+    def every_with(self, makers: int) -> float:
+        """The same of another number; those who work gain nothing by more than there are cores."""
+        making = self.work + (self.blocked or 0.0)
+        return max(making / makers, self.work / min(makers, self.cores))
+
+    @property
+    def keeps_cores_busy(self) -> bool:
+        """Whether even one maker on every core would take longer for a batch than a step."""
+        return self.work / self.cores > self.step
+
+    @property
+    def only_works(self) -> bool:
+        """Whether making a batch is work that waits for next to nothing."""
+        return (self.blocked or 0.0) <= _BARELY * (self.load or 0.0)
 
 
 def pace(profile: Profile) -> Pace:
@@ -78,6 +109,8 @@ def pace(profile: Profile) -> Pace:
         load=load,
         blocked=None if load is None else _storage_part(profile, blocked),
         starved=device.seconds / device.batches if device is not None and measured else None,
+        workers=facts.workers or 0,
+        cores=max(facts.cores, 1),
     )
 
 
@@ -120,39 +153,42 @@ def seconds_by_cause(profile: Profile) -> dict[str, float]:
 
 def _waits(profile: Profile, means: Pace, stall: float) -> dict[str, float]:
     """The stall by its causes."""
-    load, workers = means.load, profile.facts.workers
     if not stall:
         return {}
-    if not load:  # what making costs was not measured
+    if not means.load:  # what making costs was not measured
         return {"fill": stall}
-    parts = _lasting(means, load, workers or 0, profile.facts.cores)
+    parts = _lasting(means, told_apart=profile.facts.kind == "iterable")
     short = sum(parts.values())
-    steady = stall if not workers else short * means.batches
-    slower = bool(workers) and load / (workers or 1) >= _SLOWER * means.step
-    if steady >= _LASTING * stall or slower:
-        return {name: stall * part / short for name, part in parts.items()}
-    lost = {name: part * means.batches for name, part in parts.items()}
-    ready = min(_share_of_ready(profile) * stall, stall - steady) if not steady else 0.0
-    return {**lost, "copy": ready, "depth": stall - steady - ready}
+    # Without workers nothing is ever ready.
+    steady = min(short * means.batches, stall) if means.workers else stall
+    ready = min(_share_of_ready(profile, late=short > 0) * stall, stall - steady)
+    if not short:
+        return {"copy": ready, "depth": stall - ready}
+    lost = {name: (stall - ready) * part / short for name, part in parts.items()}
+    return {**lost, "copy": ready}
 
 
-def _lasting(means: Pace, load: float, workers: int, cores: int) -> dict[str, float]:
-    """What a batch is late by however many may wait ready, taken apart."""
-    step, running = means.step, load - (means.blocked or 0.0)
+def _lasting(means: Pace, *, told_apart: bool) -> dict[str, float]:
+    """What a batch is late by however many may wait ready, taken apart. Storage and threads are one
+    cause, of the larger part, where one number of workers is the advice about both.
+    """
+    if means.workers:
+        late = max(means.every - means.step, 0.0)
+        of_work = means.work / min(means.workers, means.cores) - means.step
+    else:  # the consumer makes them, and does not use any meanwhile
+        late, of_work = means.load or 0.0, means.work
+    rest = min(max(of_work, 0.0), late)
+    if means.keeps_cores_busy:
+        return {"storage": late - rest, "fill": rest}
+    if told_apart:
+        return {"storage": late - rest, "threads": rest}
+    return {"threads" if rest > late - rest else "storage": late}
 
-    def late(cost: float, makers: int) -> float:
-        return max(cost / makers - step, 0.0) if makers else cost
 
-    everything = late(load, workers)
-    storage = everything - late(running, workers)
-    fill = min(late(running, max(cores, workers, 1)), everything - storage)
-    return {"storage": storage, "threads": everything - storage - fill, "fill": fill}
-
-
-def _share_of_ready(profile: Profile) -> float:
+def _share_of_ready(profile: Profile, *, late: bool) -> float:
     """Of the waits, what was waited for batches that were there: for brimful's, which are ready in
     their order, all waits with one ready; for others those with as many ready as there may be, or
-    what nine of ten batches wait at least.
+    what nine of ten batches wait at least, where it is not that they are made too late.
     """
     batches = [batch for batch in profile.batches if not batch.first]
     waits = sorted(batch.wait for batch in batches)
@@ -163,7 +199,7 @@ def _share_of_ready(profile: Profile) -> float:
     enough = 1 if ordered else max(profile.facts.depth or 0, 1)
     known = sum(batch.wait for batch in batches if (batch.queue_depth or 0) >= enough) / whole
     least = waits[len(waits) // 10] * len(waits) / whole
-    return known if ordered else min(max(known, least), 1.0)
+    return known if ordered or late else min(max(known, least), 1.0)
 
 
 def depth_needed(profile: Profile, means: Pace) -> int | None:
@@ -177,14 +213,20 @@ def depth_needed(profile: Profile, means: Pace) -> int | None:
             return None
         behind = max(behind + batch.load / makers - means.step, 0.0)
         worst = max(worst, behind, batch.load - means.step)
-    return _whole(worst + means.step, means.step, most=_MOST_DEPTH)
+    needed = worst + means.step
+    return math.ceil(needed / means.step) if needed < _MOST_DEPTH * means.step else None
 
 
-def makers_needed(means: Pace) -> int | None:
-    """Threads or processes that make a batch a step; None as in `depth_needed`."""
-    return None if means.load is None else _whole(means.load * 1.05, means.step, most=_MOST_MAKERS)
-
-
-def _whole(seconds: float, step: float, *, most: int) -> int | None:
-    """How many steps that is, rounded up."""
-    return math.ceil(seconds / step) if seconds < most * step else None
+def makers_needed(means: Pace) -> int:
+    """Threads or processes that make a batch a step, or as near to it as more of them come: one a
+    core where they work, more where they wait as well, and never more than 64.
+    """
+    making = means.work + (means.blocked or 0.0)
+    most = MOST_MAKERS
+    if means.only_works:
+        most = min(means.cores, MOST_MAKERS)
+    elif means.work * MOST_MAKERS > making * means.cores:
+        most = int(making * means.cores / means.work)
+    if making * _SPARE >= most * means.step:
+        return most
+    return max(math.ceil(making * _SPARE / means.step), 1)

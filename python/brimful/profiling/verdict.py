@@ -8,10 +8,8 @@ from brimful.profiling.losses import Pace, pace, seconds_by_cause
 from brimful.wording import counted, duration, percent
 
 # Of the wall time; what is below is not named, or not in the headline.
-_WORTH_NAMING = 0.005
+_WORTH_NAMING = 0.01
 _WORTH_A_HEADLINE = 0.02
-# What is lost once a pass, and the consumer's own time, are not what a headline is about.
-_RECURRING = ("storage", "fill", "threads", "depth", "copy", "padding")
 IN_WORDS = {
     "storage": "reading from storage",
     "fill": "making batches",
@@ -32,8 +30,7 @@ def verdict(profile: Profile) -> Verdict:
     slots without tokens, for the time of a step is taken to grow with its slots.
 
     Returns:
-        Findings of half a percent of the wall time or more, and one about the consumer, which is
-        the last where it lost nothing.
+        Findings of one percent of the wall time or more; without any, one about the consumer.
     """
     means, stats = pace(profile), profile.stats
     lost = seconds_by_cause(profile)
@@ -51,7 +48,8 @@ def verdict(profile: Profile) -> Verdict:
         for cause in CAUSES
         if cause in lost and lost[cause] >= _WORTH_NAMING * stats.wall_seconds
     }
-    named.setdefault("consumer", 0.0)
+    if not named:
+        named["consumer"] = lost.get("consumer", 0.0)
     findings = tuple(
         Finding(
             cause=cause,
@@ -68,45 +66,48 @@ def verdict(profile: Profile) -> Verdict:
         findings=findings,
         step_seconds=means.total,
         without_stall=without_stall,
-        without_padding=None if used is None else _without_padding(profile, means, used),
+        without_padding=None if used is None else _without_padding(means, used),
         without_both=None if used is None else without_stall * used,
     )
 
 
-def _without_padding(profile: Profile, means: Pace, used: float) -> float:
+def _without_padding(means: Pace, used: float) -> float:
     """The step with fewer slots, which a loader at its limit cannot follow."""
     computing = (means.total - means.lost) * used
-    workers = profile.facts.workers
-    if not workers or means.load is None:
+    if not means.workers or means.load is None:
         return computing + means.lost
-    lasting = means.load / workers - (means.total - means.lost)
+    lasting = means.every - (means.total - means.lost)
     if lasting > 0:  # the loader gives the pace
         return max(computing, means.total)
-    return max(computing, min(means.load / workers, means.total)) + means.lost
+    return max(computing, min(means.every, means.total)) + means.lost
 
 
 def _headline(profile: Profile, findings: tuple[Finding, ...]) -> str:
+    """The first finding, beside all that was waited, both as shares of the wall time."""
     stats = profile.stats
     if stats.batches == stats.first_batches:
         return (
             f"Only first batches were drawn ({stats.batches}), in "
             f"{duration(stats.first_batch_seconds)}: draw more to see what is waited for."
         )
-    device = stats.starvation
-    if device is not None and device.batches:
-        waited = f"The device waited {percent(device.fraction)} of the time for data"
-    else:
-        waited = f"The loop waited {percent(stats.stall_fraction)} of the time for data"
-    enough = _WORTH_A_HEADLINE * stats.wall_seconds
-    recurring = [f for f in findings if f.cause in _RECURRING and f.seconds >= enough]
-    if not recurring:
+    device, wall = stats.starvation, stats.wall_seconds
+    measured = device is not None and device.batches > 0
+    waits = device.seconds if device is not None and measured else stats.stall_seconds
+    waits = min(waits + stats.first_batch_seconds + stats.end_seconds, wall)
+    waited = f"The {'device' if measured else 'loop'} waited {percent(_share(waits, wall))} of "
+    waited += "the time for data"
+    top = findings[0]
+    if top.seconds < _WORTH_A_HEADLINE * wall or not top.seconds:
         return f"{waited}: the loader keeps up, and steps are what takes the time."
-    top = recurring[0]
-    share = percent(top.seconds / stats.wall_seconds)
+    share = percent(_share(top.seconds, wall))
     if top.cause == "padding":
         used = percent(stats.utilization)
-        return f"{waited}; most is lost to padding: {used} of the slots hold tokens."
+        return f"{waited}; most is lost to padding, {share}: {used} of the slots hold tokens."
     return f"{waited}; most is lost to {IN_WORDS[top.cause]}: {share}."
+
+
+def _share(seconds: float, wall: float) -> float | None:
+    return seconds / wall if wall else None
 
 
 def describe(verdict: Verdict, profile: Profile) -> str:
