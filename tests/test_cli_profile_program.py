@@ -252,6 +252,7 @@ def test_threads_that_iterate_at_once_all_count(script: Any) -> None:
     assert sum(loop["stats"]["tokens"] for loop in report["loops"]) == int(own[0])
 
 
+@pytest.mark.slow
 def test_a_program_whose_python_has_no_brimful_is_watched_from_where_the_command_is(
     script: Any,
 ) -> None:
@@ -437,6 +438,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_torch_loaders_keep_order_randomness_and_workers(script: Any) -> None:
     train = script("", start=TORCH)
     alone = subprocess.run(

@@ -65,6 +65,7 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b(\[[\d;?]*[a-zA-Z]|[78D])", "", text)
 
 
+@pytest.mark.slow
 def test_a_live_line_below_the_programs_own_output(tmp_path: Path) -> None:
     train = tmp_path / "train.py"
     train.write_text(
@@ -106,6 +107,7 @@ def shards(tmp_path: Path) -> Path:
     return tmp_path / "shards"
 
 
+@pytest.mark.slow
 def test_drawing_is_shown_and_ctrl_c_ends_it_with_a_report(shards: Path) -> None:
     words = [sys.executable, "-m", "brimful.cli", "profile", str(shards), "--seq-len", "64"]
     seen = in_terminal([*words, "--steps", "100000", "--step-ms", "5"], interrupt_at="of 100,000")

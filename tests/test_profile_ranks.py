@@ -95,6 +95,9 @@ def test_nothing_drawn_is_even() -> None:
     assert str(report)
 
 
-@pytest.mark.parametrize("world_size", [1, 2, 3])
+@pytest.mark.parametrize(
+    "world_size",
+    [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)],
+)
 def test_ranks_gather_and_find_the_one_with_slow_storage(world_size: int) -> None:
     run_ranks("rank_profiles", world_size)

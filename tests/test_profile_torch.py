@@ -93,6 +93,7 @@ def test_the_load_of_each_batch_is_that_of_its_items(
     assert p.stats().loaded_batches == len(batches) - 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["spawn", "forkserver"])
 def test_workers_that_do_not_fork_keep_time_too(method: str) -> None:
     loader = make("torch", Timed(6), 1, multiprocessing_context=method)
