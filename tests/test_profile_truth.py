@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, Dataset, IterableDataset
 
 import brimful as bf
 from brimful.profiling.figures import ProfileStats
+from timed import one_of_three
 from virtual_time import VirtualTime, virtual_time
 
 
@@ -198,6 +199,7 @@ def near(seconds: float) -> Any:
         ([0.001] * 8 + [0.080] + [0.001] * 8 + [0.080], 16, 0.005),  # and with much ahead
     ],
 )
+@one_of_three
 def test_the_waits_for_a_loader_that_works_ahead(
     makes: list[float], depth: int, step: float
 ) -> None:
@@ -230,6 +232,7 @@ class Sleeping(Dataset[Any]):
         return time.perf_counter() - began
 
 
+@one_of_three
 def test_c93_load_and_wait_are_both_shown_and_the_first_batch_apart() -> None:
     loader = DataLoader(Sleeping(3.0, 0.010, 20), batch_size=None, num_workers=1)
     took = []

@@ -22,6 +22,7 @@ from brimful.profiling.figures import Profile, Verdict
 from brimful.profiling.losses import depth_needed, pace
 from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.verdict import verdict
+from timed import one_of_three
 from truth import corpus_of
 
 Work = Callable[[float], None]
@@ -71,6 +72,7 @@ def profiled(loader: Any, step: Work | None = None, seconds: float = 0.0) -> Pro
     return profiler.profile()
 
 
+@one_of_three
 def test_a_generator_that_waits_is_storage() -> None:
     took: dict[str, float] = {}
     profile = profiled(generator(25, [(sleep, 0.01), (compute, 0.002)], took), sleep, 0.004)
@@ -81,6 +83,7 @@ def test_a_generator_that_waits_is_storage() -> None:
     assert result.findings[0].cause == longest
 
 
+@one_of_three
 def test_a_generator_that_computes_wants_a_thread_of_its_own() -> None:
     took: dict[str, float] = {}
     profile = profiled(generator(20, [(compute, 0.01), (sleep, 0.001)], took), sleep, 0.03)
@@ -89,6 +92,7 @@ def test_a_generator_that_computes_wants_a_thread_of_its_own() -> None:
     assert close(lost(result, "threads"), took["working"])
 
 
+@one_of_three
 def test_a_quick_generator_leaves_the_consumer() -> None:
     profile = profiled(generator(20, [], {}), sleep, 0.02)
     result = verdict(profile)
@@ -126,6 +130,7 @@ class Bursts:
 
 
 @pytest.mark.parametrize("workers", [0, 2])
+@one_of_three
 def test_a_dataset_that_waits_is_storage(workers: int) -> None:
     items = Items(40, sleep, Constant(0.03))
     profile = profiled(data.DataLoader(items, num_workers=workers, batch_size=1))
@@ -134,6 +139,7 @@ def test_a_dataset_that_waits_is_storage(workers: int) -> None:
     assert lost(result, "storage") > 0.6 * profile.stats.stall_seconds
 
 
+@one_of_three
 def test_work_that_more_workers_would_share_is_threads_where_there_are_cores() -> None:
     items = Items(25, compute, Constant(0.01))
     profile = profiled(data.DataLoader(items, batch_size=1), sleep, 0.03)
@@ -149,6 +155,7 @@ def compute_and_collate(items: list[torch.Tensor]) -> torch.Tensor:
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("workers", [0, 4])
+@one_of_three
 def test_work_that_two_cores_cannot_do_in_time_is_fill_and_where_it_is_done(workers: int) -> None:
     items = Items(24, compute, Constant(0.002))
     loader = data.DataLoader(
@@ -164,6 +171,7 @@ def test_work_that_two_cores_cannot_do_in_time_is_fill_and_where_it_is_done(work
     assert recurring[0].seconds > 0.8 * profile.stats.stall_seconds
 
 
+@one_of_three
 def test_bursts_are_depth() -> None:
     loader = data.DataLoader(
         Items(40, sleep, Bursts()), batch_size=1, num_workers=1, prefetch_factor=1
@@ -179,6 +187,7 @@ def test_bursts_are_depth() -> None:
 
 
 @pytest.mark.parametrize("packing", ["pad", "best_fit_decreasing"])
+@one_of_three
 def test_padding_of_native_batches_is_the_share_of_steps_spent_on_it(packing: str) -> None:
     lengths = [20 + i % 30 for i in range(96)]
     loader = bf.DataLoader(corpus_of(lengths), seq_len=64, batch_size=4, packing=packing)
@@ -194,6 +203,7 @@ def test_padding_of_native_batches_is_the_share_of_steps_spent_on_it(packing: st
     assert result.without_both == pytest.approx(result.without_stall * stats.utilization)  # type: ignore[operator]
 
 
+@one_of_three
 def test_a_native_loader_that_nobody_lets_rest_is_short_of_threads_or_of_cores() -> None:
     documents = list(np.zeros((96, 1 << 17), np.uint16))
     loader = bf.DataLoader(
@@ -219,6 +229,7 @@ def stand_in_line(results: Any) -> None:
     results.put(watch.read())
 
 
+@one_of_three
 def test_standing_in_line_for_a_core_is_no_waiting() -> None:
     """Twice as many processes as cores: each takes about twice as long, and none is blocked."""
     context = multiprocessing.get_context("fork")
@@ -236,6 +247,7 @@ def test_standing_in_line_for_a_core_is_no_waiting() -> None:
     assert all(blocked < 0.02 for _, blocked in times)
 
 
+@one_of_three
 def test_a_stopwatch_counts_sleep() -> None:
     watch = Stopwatch()
     began = time.perf_counter()

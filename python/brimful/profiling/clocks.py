@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
+from brimful.profiling.figures import BatchFigures
 from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.usage import Usage, usage
 from brimful.records import BatchRecord
@@ -65,10 +66,11 @@ class WaitClock:
         """`next()` is about to be called."""
         self._watch = Stopwatch()
 
-    def taken(self, number: int, batch: Any) -> None:
-        """It has returned this batch."""
+    def taken(self, number: int, batch: Any) -> BatchFigures | None:
+        """It has returned this batch. What it holds, where its maker has counted that."""
         _, blocked = self._watch.read()
         self._settled.append((number, Making(blocked=blocked)))
+        return None
 
     def settle(self) -> list[tuple[int, Making]]:
         """What has become known since it was asked last."""

@@ -1,5 +1,6 @@
-"""Times of what torch's workers fetch: each writes them to memory that its process shares with the
-consumer, before it sends a batch, so that they are there when the batch is.
+"""Times of what torch's workers fetch, and what their batches hold: each writes them to memory that
+its process shares with the consumer, before it sends a batch, so that they are there when the batch
+is. A batch is counted where it was made, for there it is in the processor's caches.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 
 from brimful.process_memory import process_memory
+from brimful.profiling.counting import figures_of
+from brimful.profiling.figures import BatchFigures
 from brimful.profiling.stopwatch import Stopwatch
 from brimful.profiling.usage import Usage, usage
 
@@ -22,17 +25,26 @@ _ON = 0  # the one entry that belongs to no worker
 # Of a worker's row: fetches since it began, those before this pass, what it reads and occupies.
 _FETCHES, _BEFORE, _READ_BYTES, _FAULTS, _ANONYMOUS = range(5)
 _TOTALS = 5
-_TIMES = 3  # of a fetch: load, blocked, collate
+# Of a fetch: load, blocked, collate; the figures of its batch, NaN for None; how many lengths of
+# segments follow, or one of the numbers below 0.
+_TIMES = 3
+_FIGURES = ("slots", "tokens", "effective_tokens", "documents", "attention_work", "num_bytes")
+_NUM_LENGTHS = _TIMES + len(_FIGURES)
+_LENGTHS = _NUM_LENGTHS + 1
+_MOST_LENGTHS = 256
+_ENTRY = _LENGTHS + _MOST_LENGTHS
+_NOT_COUNTED, _NO_LENGTHS = -2, -1
 _MEMORY_EVERY = 64  # fetches; a look at /proc takes some 50 us
 
-Report = Callable[[float, float, float], None]
+Report = Callable[[float, float, float, Any], None]
 
 
 def time_fetches(fetcher: Any, report: Report, *, errors: bool = False) -> None:
-    """Has a fetcher of torch's report load, blocked and collate seconds of each batch from now on.
+    """Has a fetcher of torch's report load, blocked and collate seconds of each batch from now on,
+    and the batch.
 
     Args:
-        errors: report fetches that raised, too. The end of an iterable dataset is no error.
+        errors: report fetches that raised, too, with None. The end of an iterable dataset is none.
     """
     collate = fetcher.collate_fn
     weak = weakref.ref(fetcher)  # for a cycle would keep the dataset longer than torch does
@@ -56,9 +68,9 @@ def time_fetches(fetcher: Any, report: Report, *, errors: bool = False) -> None:
             batch = fetch(index)
         except Exception as error:
             if errors and not isinstance(error, StopIteration):
-                report(*watch.read(), collating)
+                report(*watch.read(), collating, None)
             raise
-        report(*watch.read(), collating)
+        report(*watch.read(), collating, batch)
         return batch
 
     fetcher.fetch, fetcher.collate_fn = timed_fetch, timed_collate
@@ -70,7 +82,7 @@ def _fetch(fetch: Any, fetcher: Any, index: Any) -> Any:
 
 class FetchTimes:
     """The shared memory: float64 `[1 + workers * row]`, of each worker its totals and a ring of its
-    last fetches.
+    last fetches, an entry each.
 
     Args:
         context: multiprocessing, or one of its contexts, which hands memory to new processes.
@@ -80,7 +92,7 @@ class FetchTimes:
 
     def __init__(self, context: Any, workers: int, ring: int) -> None:
         self._workers, self._ring = workers, ring
-        self._row = _TOTALS + _TIMES * ring
+        self._row = _TOTALS + _ENTRY * ring
         self._memory = context.RawArray(ctypes.c_double, 1 + workers * self._row)
         self._taken = [0] * workers
         self.switch(True)
@@ -114,14 +126,25 @@ class FetchTimes:
         """Nothing of the pass was taken yet."""
         self._taken = [0] * self._workers
 
-    def take(self, worker: int) -> tuple[float, float, float]:
-        """Load, blocked and collate seconds of this worker's next fetch in the pass."""
-        row = self.row(worker)
-        number = int(row[_BEFORE]) + self._taken[worker]
+    def take(self, worker: int) -> tuple[float, float, float, BatchFigures | None]:
+        """Load, blocked and collate seconds of this worker's next fetch in the pass, and what its
+        batch holds; None: too many segments to tell.
+        """
+        memory, row = self._memory, 1 + worker * self._row
+        number = int(memory[row + _BEFORE]) + self._taken[worker]
         self._taken[worker] += 1
-        begin = _TOTALS + _TIMES * (number % self._ring)
-        load, blocked, collate = row[begin : begin + _TIMES].tolist()
-        return load, blocked, collate
+        begin = row + _TOTALS + _ENTRY * (number % self._ring)
+        load, blocked, collate, *counted, lengths = memory[begin : begin + _LENGTHS]
+        if lengths == _NOT_COUNTED:
+            return load, blocked, collate, None
+        figures: dict[str, Any] = {
+            name: None if value != value else int(value)
+            for name, value in zip(_FIGURES, counted, strict=True)
+        }
+        if lengths != _NO_LENGTHS:
+            segments = memory[begin + _LENGTHS : begin + _LENGTHS + int(lengths)]
+            figures["lengths"] = tuple(map(int, segments))
+        return load, blocked, collate, BatchFigures(**figures)
 
     def usage(self) -> Usage:
         """Of all workers since they began."""
@@ -148,16 +171,29 @@ class FetchWriter:
         self._row[_BEFORE] = self._row[_FETCHES]
         time_fetches(fetcher, self.write, errors=True)
 
-    def write(self, load: float, blocked: float, collate: float) -> None:
-        """Of one more batch, or of the error that is sent in place of it."""
+    def write(self, load: float, blocked: float, collate: float, batch: Any) -> None:
+        """Of one more batch, or of the error that is sent in place of it, which holds nothing."""
         if not self._times.is_on():
             return
         row = self._row
         number = int(row[_FETCHES])
-        begin = _TOTALS + _TIMES * (number % self._ring)
-        row[begin : begin + _TIMES] = load, blocked, collate
+        entry = row[_TOTALS + _ENTRY * (number % self._ring) :][:_ENTRY]
+        entry[:_TIMES] = load, blocked, collate
+        _write_figures(entry, figures_of(batch))
         used = usage().since(self._usage_before)
         row[_READ_BYTES], row[_FAULTS] = used.read_bytes, used.major_faults
         if (number - int(row[_BEFORE])) % _MEMORY_EVERY == 0:
             row[_ANONYMOUS] = process_memory().anonymous
         row[_FETCHES] = number + 1
+
+
+def _write_figures(entry: npt.NDArray[np.float64], figures: BatchFigures) -> None:
+    lengths = figures.lengths
+    if lengths is not None and len(lengths) > _MOST_LENGTHS:
+        entry[_NUM_LENGTHS] = _NOT_COUNTED
+        return
+    values = (getattr(figures, name) for name in _FIGURES)
+    entry[_TIMES:_NUM_LENGTHS] = [np.nan if value is None else value for value in values]
+    entry[_NUM_LENGTHS] = _NO_LENGTHS if lengths is None else len(lengths)
+    if lengths:
+        entry[_LENGTHS : _LENGTHS + len(lengths)] = lengths

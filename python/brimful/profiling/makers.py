@@ -42,5 +42,5 @@ def clock_of(loader: Any) -> WaitClock:
     if is_torch_loader(maker):
         from brimful.profiling.torch_clock import TorchClock
 
-        return TorchClock(maker)
+        return TorchClock(maker, handed_out_by=loader)
     return WaitClock()

@@ -223,8 +223,8 @@ class Pass(Iterator[Any]):
         if self._gaps is not None:
             self._gaps.taken(number)
         self._began = None
-        self._clock.taken(number, batch)
-        self._rows.add_figures(figures_of(batch))
+        counted = self._clock.taken(number, batch)
+        self._rows.add_figures(counted or figures_of(batch))
         if number % _SETTLED_EVERY == 0:
             self._profiler._settle()
         return batch

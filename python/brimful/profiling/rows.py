@@ -20,10 +20,17 @@ _MOST_LENGTHS = 500_000  # in all batches: each costs some 40 bytes
 class Row:
     """One batch. Its step, making and starvation become known after it was handed out."""
 
-    __slots__ = ("batch", "figures", "making", "returned", "starvation", "step")
+    __slots__ = (
+        "entered", "figures", "first", "making", "number", "returned", "starvation", "step", "wait",
+    )  # fmt: skip
 
-    def __init__(self, batch: ProfiledBatch, returned: float) -> None:
-        self.batch = batch  # what is known of it at once
+    def __init__(
+        self, number: int, *, first: bool, entered: float, wait: float, returned: float
+    ) -> None:
+        self.number = number
+        self.first = first
+        self.entered = entered
+        self.wait = wait
         self.returned = returned
         self.step: float | None = None
         self.making = Making()
@@ -32,12 +39,12 @@ class Row:
 
     def finished(self) -> ProfiledBatch:
         """All that is known by now."""
-        known, making = self.batch, self.making
+        making = self.making
         return ProfiledBatch(
-            number=known.number,
-            first=known.first,
-            entered=known.entered,
-            wait=known.wait,
+            number=self.number,
+            first=self.first,
+            entered=self.entered,
+            wait=self.wait,
             step=self.step,
             load=making.load,
             blocked=making.blocked,
@@ -91,11 +98,8 @@ class Rows:
         since = entered if began is None else began
         wait = now - since
         # From the row before, so that numbers have no gap, whatever interrupts this.
-        number = self._rows[-1].batch.number + 1 if self._rows else 0
-        known = ProfiledBatch(
-            number=number, first=first, entered=since - self.began, wait=wait, step=None
-        )
-        row = Row(known, now)
+        number = self._rows[-1].number + 1 if self._rows else 0
+        row = Row(number, first=first, entered=since - self.began, wait=wait, returned=now)
         self._rows.append(row)
         self.sums.add_wait(wait, first=first)
         if len(self._rows) > _MOST_BATCHES:
@@ -134,7 +138,7 @@ class Rows:
         row = self._find(number)
         if row is not None:
             row.making = making
-        if row is None or not row.batch.first:
+        if row is None or not row.first:
             self.sums.add_making(making)
 
     def add_starved(self, starved: Iterable[tuple[int, float]]) -> None:
@@ -146,7 +150,7 @@ class Rows:
 
     def _find(self, number: int) -> Row | None:
         """The row of this number, if it is kept."""
-        behind = self._rows[-1].batch.number - number if self._rows else -1
+        behind = self._rows[-1].number - number if self._rows else -1
         return self._rows[-1 - behind] if 0 <= behind < len(self._rows) else None
 
     def batches(self) -> tuple[ProfiledBatch, ...]:

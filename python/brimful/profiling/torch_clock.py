@@ -12,15 +12,18 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch.utils.data import _DatasetKind, get_worker_info
+from torch.utils.data import DataLoader, _DatasetKind, get_worker_info
 
 from brimful.profiling.clocks import MakerStats, Making, WaitClock
 from brimful.profiling.fetch_times import FetchTimes, time_fetches
+from brimful.profiling.figures import BatchFigures
 from brimful.profiling.iterator_hooks import hooked
 from brimful.profiling.usage import Usage
 
 # Of iterators whose workers keep time, also when a profile is over: another one may follow.
 _timed: weakref.WeakKeyDictionary[Any, FetchTimes] = weakref.WeakKeyDictionary()
+
+_Made = tuple[Making, BatchFigures | None]
 
 
 class TorchClock(WaitClock):
@@ -29,10 +32,13 @@ class TorchClock(WaitClock):
     Workers that began before the first profile, as persistent ones may have, are not timed.
     """
 
-    def __init__(self, loader: Any) -> None:
+    def __init__(self, loader: Any, *, handed_out_by: Any) -> None:
+        """`handed_out_by` is the loader that is profiled: this one, or one that is around it."""
         super().__init__()
         self._loader = loader
-        self._made: deque[Making] = deque(maxlen=1024)  # fetched, and not handed out yet
+        own_iter = type(loader).__iter__ is DataLoader.__iter__
+        self._as_fetched = loader is handed_out_by and own_iter  # else batches may be others
+        self._made: deque[_Made] = deque(maxlen=1024)  # fetched, and not handed out yet
         self._watching = False
         self._iterator: Callable[[], Any] = _nothing  # the newest with workers
         self._times: FetchTimes | None = None
@@ -71,10 +77,13 @@ class TorchClock(WaitClock):
             early = sum(len(task) > 1 for task in iterator._task_info.values())
             self._depth = early + iterator._data_queue.qsize()
 
-    def taken(self, number: int, batch: Any) -> None:
+    def taken(self, number: int, batch: Any) -> BatchFigures | None:
         """The batches are handed out in the order in which they were fetched or received."""
-        if self._made:
-            self._settled.append((number, self._made.popleft()))
+        if not self._made:
+            return None
+        making, figures = self._made.popleft()
+        self._settled.append((number, making))
+        return figures if self._as_fetched else None
 
     def stats(self) -> MakerStats:
         """Of the consumer and of workers."""
@@ -110,21 +119,21 @@ class TorchClock(WaitClock):
         self._follow(iterator, times)
         return iterator
 
-    def take(self, worker: int) -> Making | None:
-        """What was fetched next by this worker."""
+    def take(self, worker: int) -> _Made | None:
+        """How this worker made the batch that it fetched next, and what that holds."""
         if self._times is None:  # of an iterator that another one has followed
             return None
-        load, blocked, collate = self._times.take(worker)
-        return Making(load, blocked, collate, self._depth)
+        load, blocked, collate, figures = self._times.take(worker)
+        return Making(load, blocked, collate, self._depth), figures
 
-    def made(self, making: Making | None) -> None:
+    def made(self, made: _Made | None) -> None:
         """That batch is on its way out."""
-        if making is not None and self._watching:
-            self._made.append(making)
+        if made is not None and self._watching:
+            self._made.append(made)
 
-    def _fetched(self, load: float, blocked: float, collate: float) -> None:
+    def _fetched(self, load: float, blocked: float, collate: float, batch: Any) -> None:
         """The consumer did it itself."""
-        self.made(Making(load, blocked, collate))
+        self.made((Making(load, blocked, collate), None))
 
     def _follow(self, iterator: Any, times: FetchTimes) -> None:
         """Hears from now on which worker each batch of this iterator comes from."""
@@ -178,9 +187,9 @@ def _process(process: Callable[..., Any], iterator: Callable[[], Any], *given: A
 
 def _process_timed(process: Callable[..., Any], clock: TorchClock, *given: Any) -> Any:
     """Takes data out of an iterator: `given` are these, the worker and, in torchdata, more."""
-    making = clock.take(given[1])
+    made = clock.take(given[1])
     batch = process(*given)  # or the error that came in place of it
-    clock.made(making)
+    clock.made(made)
     return batch
 
 
