@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import brimful as bf
@@ -47,6 +47,13 @@ def true_fraction(waiting: float, never_waiting: float) -> float:
     return max(0.0, waiting - never_waiting) / waiting
 
 
+def slowly(seconds: float) -> Iterator[None]:
+    """Another loader, which takes so long for a batch and makes none ahead."""
+    while True:
+        time.sleep(seconds)
+        yield None
+
+
 def measure_starvation(tokens: int = 200_000_000) -> list[Row]:
     corpus = bf.open(documents(tokens))
 
@@ -69,4 +76,11 @@ def measure_starvation(tokens: int = 200_000_000) -> list[Row]:
         found = (one.stats().starvation_seconds or 0.0) / waiting
         truth = true_fraction(waiting, never_waiting)
         rows.append(Row(f"starvation: {scenario.name}", f"{found:.1%}", f"the truth: {truth:.1%}"))
+        with bf.profile(slowly(batch_seconds)) as profiler:
+            waiting = walk(profiler, cycles, pause)
+        starvation = profiler.stats().starvation
+        found = (0.0 if starvation is None else starvation.seconds) / waiting
+        truth = true_fraction(waiting, never_waiting)
+        name = f"starvation, seen by a profile: {scenario.name}"
+        rows.append(Row(name, f"{found:.1%}", f"the truth: {truth:.1%}"))
     return rows
