@@ -10,7 +10,7 @@ import warnings
 from abc import ABCMeta
 from collections.abc import Callable, Mapping
 from types import GenericAlias
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from brimful import _core, native
 from brimful import state as state_module
@@ -46,11 +46,6 @@ from brimful.telemetry import Stats, gather
 from brimful.times import Times
 from brimful.torch_module import torch_if_installed
 from brimful.wording import counted
-
-if TYPE_CHECKING:
-    from brimful.profiling.diagnosis import Diagnosis
-    from brimful.profiling.figures import Profile
-    from brimful.profiling.ranks import RankReport
 
 # A state of so many documents or fewer can be taken while an index is broken: what it says of them
 # is worked out when an iteration begins, in some hundredths of a second at most.
@@ -443,20 +438,6 @@ class DataLoader(TorchAttributes, Logged, metaclass=ABCMeta):
         since = stats if self._lap is None else stats.since(self._lap)
         self._lap = stats
         return since
-
-    def diagnose(
-        self,
-        *,
-        documents: int = 10_000,
-        profile: Profile | None = None,
-        ranks: RankReport | None = None,
-    ) -> Diagnosis:
-        """Questions about data, order, speed and state, with answers: see
-        `brimful.profiling.diagnose.diagnose`. Takes no batch of this loader.
-        """
-        from brimful.profiling.diagnose import diagnose  # which needs this module
-
-        return diagnose(self, documents=documents, profile=profile, ranks=ranks)
 
     def shuffle_quality(self, epoch: int = 0) -> ShuffleQuality:
         """How far the documents of an epoch move and spread; about 1/3 for a full shuffle.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from torch.utils import data
 
@@ -20,11 +20,6 @@ from brimful.profiling.logged import Logged
 from brimful.profiling.notes import Notes
 from brimful.profiling.timeline import Timeline
 from brimful.profiling.torch_timeline import timeline_of
-
-if TYPE_CHECKING:
-    from brimful.profiling.diagnosis import Diagnosis
-    from brimful.profiling.figures import Profile
-    from brimful.profiling.ranks import RankReport
 
 
 class TorchLoader(Logged, data.DataLoader[Any]):
@@ -112,20 +107,6 @@ class TorchLoader(Logged, data.DataLoader[Any]):
             return stats
         since, self._lap = stats.since(self._lap), stats
         return since
-
-    def diagnose(
-        self,
-        *,
-        documents: int = 10_000,
-        profile: Profile | None = None,
-        ranks: RankReport | None = None,
-    ) -> Diagnosis:
-        """Questions about data, order, speed and state, with answers: see
-        `brimful.profiling.diagnose.diagnose`. Takes no batch of this loader.
-        """
-        from brimful.profiling.diagnose import diagnose  # which needs this module
-
-        return diagnose(self, documents=documents, profile=profile, ranks=ranks)
 
     def _delivered(self) -> int:
         return self._clock.batches

@@ -1,13 +1,20 @@
-"""What loaders on both paths have in common to look back with: `log()` and `timeline`."""
+"""What loaders on both paths have in common to look back with: `log()`, `timeline` and
+`diagnose()`.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from brimful._core import PlanError
 from brimful.profiling.notes import Notes
 from brimful.profiling.timeline import Timeline
+
+if TYPE_CHECKING:
+    from brimful.profiling.diagnosis import Diagnosis
+    from brimful.profiling.figures import Profile
+    from brimful.profiling.ranks import RankReport
 
 
 class Logged(ABC):
@@ -55,3 +62,17 @@ class Logged(ABC):
         second: look at it after a run, or now and then.
         """
         return self._make_timeline(self._notes)
+
+    def diagnose(
+        self,
+        *,
+        documents: int = 10_000,
+        profile: Profile | None = None,
+        ranks: RankReport | None = None,
+    ) -> Diagnosis:
+        """Questions about data, order, speed and state, with answers: see
+        `brimful.profiling.diagnose.diagnose`. Takes no batch of this loader.
+        """
+        from brimful.profiling.diagnose import diagnose  # which needs loaders
+
+        return diagnose(self, documents=documents, profile=profile, ranks=ranks)
