@@ -15,7 +15,7 @@ def run_ranks(module: str, world_size: int, *arguments: str, deadline: float = 2
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     here = Path(__file__).parent
-    path = os.pathsep.join([str(here), str(here.parent / "python"), *sys.path])
+    path = os.pathsep.join([str(here), *sys.path])
     ranks = [
         subprocess.Popen(
             [sys.executable, "-m", module, *arguments],

@@ -109,11 +109,12 @@ class TorchClock(WaitClock):
             loader.multiprocessing_context or torch.multiprocessing, loader.num_workers, ring
         )
         of_user = loader.worker_init_fn
-        loader.worker_init_fn = TimedWorker(times, of_user)
+        # Beside `__setattr__`, in which Lightning records what users do to a loader.
+        vars(loader)["worker_init_fn"] = TimedWorker(times, of_user)
         try:
             iterator = make()
         finally:
-            loader.worker_init_fn = of_user
+            vars(loader)["worker_init_fn"] = of_user
         self._let_go()
         _timed[iterator] = times
         self._follow(iterator, times)
