@@ -93,6 +93,7 @@ def open_at_once(path: Path, home: Path, eos: int = 7) -> str:
     return only
 
 
+@pytest.mark.slow
 def test_c60_processes_that_start_at_once_find_the_same_documents(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     folder.mkdir()

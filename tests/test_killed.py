@@ -63,6 +63,7 @@ def said(process: subprocess.Popen[str], line: str) -> None:
     assert process.stdout.readline() == line + "\n"
 
 
+@pytest.mark.slow
 def test_c50_nothing_is_left_of_a_killed_process_and_the_next_one_starts(start, tmp_path):
     rng = random.Random(1)
     for _ in range(20):

@@ -144,6 +144,7 @@ def test_a_second_exporter_is_refused_until_the_first_is_closed(registry: Collec
     assert ("brimful_batches_total", "loader=loader") in scraped(registry)
 
 
+@pytest.mark.slow
 def test_an_exporter_keeps_no_loader(registry: CollectorRegistry):
     loader = loader_of()
     Exporter(loader, registry=registry)

@@ -170,6 +170,7 @@ def test_point_14_seeds_of_workers(how):
     same(program)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_workers", WORKERS)
 def test_point_14_worker_info(num_workers):
     same(lambda DataLoader: list(DataLoader(Worker(), None, num_workers=num_workers)))
