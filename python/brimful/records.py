@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from brimful import _core
+from brimful.telemetry import utilization
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ class BatchRecord:
     @property
     def utilization(self) -> float | None:
         """tokens / slots; None for a dummy row."""
-        return self.tokens / self.slots if self.slots else None
+        return utilization(self.tokens, self.slots)
 
 
 def records(ledger: _core.Ledger, transfer: _core.Transfer | None, since: int) -> list[BatchRecord]:

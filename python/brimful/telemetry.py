@@ -236,9 +236,9 @@ _ADDITIVE = (
 )
 
 
-def utilization(tokens: int, slots: int) -> float | None:
-    """tokens / slots; None where there are no slots."""
-    return tokens / slots if slots else None
+def utilization(tokens: int | None, slots: int | None) -> float | None:
+    """tokens / slots; None where either is unknown, and where there are no slots."""
+    return tokens / slots if slots and tokens is not None else None
 
 
 def gather(

@@ -51,7 +51,7 @@ class WaitClock:
 
     def __init__(self) -> None:
         self._settled: list[tuple[int, Making]] = []
-        self._watch = Stopwatch()
+        self._watch: Stopwatch | None = None  # of the wait that is under way
         self._usage_before = usage()
 
     def watching(self) -> AbstractContextManager[Any]:
@@ -68,6 +68,7 @@ class WaitClock:
 
     def taken(self, number: int, batch: Any) -> BatchFigures | None:
         """It has returned this batch. What it holds, where its maker has counted that."""
+        assert self._watch is not None  # since enter()
         _, blocked = self._watch.read()
         self._settled.append((number, Making(blocked=blocked)))
         return None

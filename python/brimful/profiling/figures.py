@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from brimful.records import BatchRecord
 from brimful.starvation import Starvation
+from brimful.telemetry import utilization
 from brimful.times import ThreadTimes
 
 Kind = Literal["brimful", "torch", "iterable"]
@@ -42,7 +43,7 @@ class BatchFigures:
     @property
     def utilization(self) -> float | None:
         """tokens / slots; None where either is unknown."""
-        return self.tokens / self.slots if self.slots and self.tokens is not None else None
+        return utilization(self.tokens, self.slots)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -136,7 +137,7 @@ class ProfileStats:
     @property
     def utilization(self) -> float | None:
         """tokens / slots; None where either is unknown."""
-        return self.tokens / self.slots if self.slots and self.tokens is not None else None
+        return utilization(self.tokens, self.slots)
 
     @property
     def stall_fraction(self) -> float | None:

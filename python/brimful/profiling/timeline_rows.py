@@ -9,6 +9,7 @@ from typing import Any
 
 from brimful.profiling.notes import Note
 from brimful.records import BatchRecord, BatchStarvation
+from brimful.telemetry import utilization
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +57,7 @@ class TimelineStep:
     @property
     def utilization(self) -> float | None:
         """tokens / slots; None where either is unknown, and for dummy rows."""
-        return self.tokens / self.slots if self.slots and self.tokens is not None else None
+        return utilization(self.tokens, self.slots)
 
     def as_dict(self) -> dict[str, Any]:
         """The same as plain numbers and dicts, for any logger."""

@@ -55,12 +55,7 @@ _TRACKS = (
     ),
     _Track(
         "utilization", "Utilization", "tokens of slots", "work",
-        lambda batch: (
-            batch.figures.tokens / batch.figures.slots
-            if batch.figures.slots and batch.figures.tokens is not None
-            else None
-        ),
-        percent, most=1.0, shows_largest=False,
+        lambda batch: batch.figures.utilization, percent, most=1.0, shows_largest=False,
     ),
 )  # fmt: skip
 
