@@ -97,7 +97,8 @@ struct Prefetcher::Impl {
         ring(producer->slot_bytes(), config.depth, config.max_slots, config.memory,
              producer->slot_memory()),
         sequencer(config.depth),
-        times(static_cast<std::size_t>(std::max(1, config.num_workers))) {}
+        times(static_cast<std::size_t>(std::max(1, config.num_workers))),
+        running(times.size()) {}
   ~Impl() { close(); }
 
   void start();
@@ -134,7 +135,8 @@ struct Prefetcher::Impl {
   TimeSum first_batch;
   Clock::duration waited{0};  // for the batch that comes next; by the consumer
   std::atomic<std::int64_t> queue_depths{0};
-  std::vector<ThreadTimes> times;  // one a worker; without workers, the consumer's
+  std::vector<ThreadTimes> times;     // one a worker; without workers, the consumer's
+  std::vector<RunningMeter> running;  // likewise; each used by its thread alone
 
   std::mutex join_mutex;  // guards `workers`
   std::vector<std::jthread> workers;
@@ -184,7 +186,7 @@ bool Prefetcher::Impl::make_batch(std::size_t thread) {
     const double granted = producer->now();
     if (!slot) return false;
     const Clock::time_point leased = Clock::now();
-    const Clock::duration ran = running_time();
+    running[thread].begin(leased);
     ticket = claim(mine);
     if (!ticket) return false;
     const Clock::time_point filling = Clock::now();
@@ -193,10 +195,11 @@ bool Prefetcher::Impl::make_batch(std::size_t thread) {
     const Clock::duration filled = done - filling - meta.read_time;
     mine.fill.add(filled);
     mine.read.add(meta.read_time);
+    const Clock::duration work = ticket->planned + meta.read_time + filled;
     const BatchTimes took{.plan = to_seconds(ticket->planned),
                           .read = to_seconds(meta.read_time),
                           .fill = to_seconds(filled),
-                          .running = to_seconds(running_time() - ran),
+                          .running = to_seconds(running[thread].end(done, work)),
                           .slot_asked = asked,
                           .slot_granted = granted,
                           .thread = static_cast<std::int64_t>(thread),
