@@ -1,3 +1,5 @@
+// What is asked of the processor itself.
+//
 // BRIMFUL_HOT builds a function for AVX-512, AVX2 and the baseline and picks one when the module is
 // loaded: one wheel serves every machine. For the few hot loops only.
 #pragma once
@@ -8,3 +10,16 @@
 #else
 #define BRIMFUL_HOT
 #endif
+
+namespace brimful {
+
+// In a loop that waits for another core: leaves more of this one to whoever shares it.
+inline void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace brimful
