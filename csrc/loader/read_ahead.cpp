@@ -15,9 +15,17 @@ constexpr std::int64_t kGap = 16 << 10;
 // A plan holds about so many bytes a piece, which count as well: of short documents it would hold
 // more memory than the tokens that it asks for.
 constexpr std::int64_t kPlanBytes = 96;
-// A look at the thread's counters takes a microsecond; so many without a read end the asking.
+// A look at the thread's counters takes a microsecond.
 constexpr std::chrono::microseconds kBetweenLooks{500};
-constexpr int kLooks = 16;
+// So many chunks that were in the page cache end the asking.
+constexpr int kCachedChunks = 8;
+
+// What the calling thread has had read from storage so far, to be compared.
+long storage_reads() {
+  struct rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_inblock + usage.ru_majflt;
+}
 
 }  // namespace
 
@@ -31,11 +39,18 @@ std::optional<BatchSpec> ReadAhead::next() {
   }
   if (error_) std::rethrow_exception(error_);
   if (ended_) return std::nullopt;
-  return dealer_.next();
+  auto spec = dealer_.next();
+  // A page that is missed without being asked for may bring in megabytes around it.
+  if (spec && !std::exchange(begun_, true)) {
+    std::vector<Range> ranges;
+    add_ranges(*spec, ranges);
+    if (ask_for(std::move(ranges))) reads_storage_ = true;
+  }
+  return spec;
 }
 
 void ReadAhead::deal_ahead() {
-  while (!ended_ && !error_ && dealt_bytes_ + kChunkBytes <= kAheadBytes &&
+  while (reads_storage_ && !ended_ && !error_ && dealt_bytes_ + kChunkBytes <= kAheadBytes &&
          dealt_.size() < kMaxBatches) {
     std::vector<Range> ranges;
     std::int64_t bytes = 0;
@@ -53,7 +68,11 @@ void ReadAhead::deal_ahead() {
       }
     }
     dealt_bytes_ += bytes;
-    ask_for(std::move(ranges));
+    from_cache_ = ask_for(std::move(ranges)) ? 0 : from_cache_ + 1;
+    if (from_cache_ == kCachedChunks) {
+      from_cache_ = 0;
+      reads_storage_ = false;
+    }
   }
 }
 
@@ -79,7 +98,8 @@ std::int64_t ReadAhead::add_ranges(const BatchSpec& spec, std::vector<Range>& ra
   return bytes;
 }
 
-void ReadAhead::ask_for(std::vector<Range> ranges) {
+bool ReadAhead::ask_for(std::vector<Range> ranges) {
+  const long before = storage_reads();
   std::sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
     return std::tuple(a.file, a.begin) < std::tuple(b.file, b.begin);
   });
@@ -91,6 +111,7 @@ void ReadAhead::ask_for(std::vector<Range> ranges) {
     }
     joined.file->will_need(joined.begin, joined.end);
   }
+  return storage_reads() != before;
 }
 
 void ReadAhead::filled() {
@@ -100,15 +121,8 @@ void ReadAhead::filled() {
   const Clock::time_point now = Clock::now();
   if (now - looked < kBetweenLooks) return;
   looked = now;
-  struct rusage usage = {};
-  if (getrusage(RUSAGE_THREAD, &usage) != 0) return;
-  const long total = usage.ru_inblock + usage.ru_majflt;
-  if (std::exchange(reads, total) != total) {
-    from_cache_ = 0;
-    reads_storage_ = true;
-  } else if (reads_storage_ && ++from_cache_ >= kLooks) {
-    reads_storage_ = false;
-  }
+  const long total = storage_reads();
+  if (std::exchange(reads, total) != total) reads_storage_ = true;
 }
 
 }  // namespace brimful

@@ -1,6 +1,7 @@
 // Read-ahead: deals batches earlier than they are filled, and tells the system which bytes of files
 // they will read, so that storage works while other batches are filled. Only while storage is read
 // at all: as long as everything comes from the page cache, batches are dealt when they are claimed.
+// Whether storage is read shows in the counters of the threads that ask and that fill.
 //
 // Threads: next() by one at a time, as Dealer's; filled() by any.
 #pragma once
@@ -43,15 +44,17 @@ class ReadAhead {
   };
   void deal_ahead();
   std::int64_t add_ranges(const BatchSpec& spec, std::vector<Range>& ranges) const;
-  static void ask_for(std::vector<Range> ranges);
+  // Returns whether storage had to be read.
+  static bool ask_for(std::vector<Range> ranges);
 
   Dealer& dealer_;
   std::deque<Dealt> dealt_;
   std::int64_t dealt_bytes_ = 0;
   bool ended_ = false;
   std::exception_ptr error_;
+  bool begun_ = false;
+  int from_cache_ = 0;  // chunks in a row for which storage was not read
   std::atomic<bool> reads_storage_{false};
-  std::atomic<int> from_cache_{0};  // looks in a row that found no read of storage
 };
 
 }  // namespace brimful
