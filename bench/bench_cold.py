@@ -46,18 +46,17 @@ def write(folder: Path) -> None:
             writer.add(generator.integers(0, 1 << 16, length, np.uint16))
 
 
-def plain_sequential(path: Path) -> float:
-    """Bytes a second."""
+def plain_sequential(path: Path) -> tuple[float, None]:
     begin, size = time.perf_counter(), 0
     with path.open("rb", buffering=0) as file:
         memory = bytearray(1 << 20)
         while count := file.readinto(memory):
             size += count
-    return size / (time.perf_counter() - begin)
+    return size / (time.perf_counter() - begin), None
 
 
-def plain_preads(path: Path, lengths: NDArray[np.int64], threads: int) -> float:
-    """Documents of so many bytes in an order of their own, bytes a second."""
+def plain_preads(path: Path, lengths: NDArray[np.int64], threads: int) -> tuple[float, None]:
+    """Documents of so many bytes in an order of their own."""
     begins = np.cumsum(lengths) - lengths
     order = np.random.default_rng(3).permutation(len(lengths))[:DOCUMENTS]
     begins, lengths = begins[order], lengths[order]
@@ -73,27 +72,30 @@ def plain_preads(path: Path, lengths: NDArray[np.int64], threads: int) -> float:
             ctypes.c_int64(len(order)),
             ctypes.c_int64(threads),
         )
-        return int(size) / (time.perf_counter() - begin)
+        return int(size) / (time.perf_counter() - begin), None
     finally:
         os.close(file)
 
 
-def loader(shards: Path, most_tokens: float, **settings: Any) -> float:
-    """Bytes of tokens a second, from DataLoader(...) on, up to so many tokens or an epoch."""
-    begin, tokens = time.perf_counter(), 0
+def loader(shards: Path, most_tokens: float, **settings: Any) -> tuple[float, float]:
+    """From DataLoader(...) on: bytes of tokens a second, up to so many tokens or an epoch; and
+    seconds to the first batch."""
+    begin, tokens, first = time.perf_counter(), 0, 0.0
     batches = bf.DataLoader(
         shards, batch_size=8, seq_len=SEQ_LEN, fields=("input_ids",), seed=17, **settings
     )
     for batch in batches:
+        first = first or time.perf_counter() - begin
         tokens += batch.num_tokens
         if tokens >= most_tokens:
             break
     seconds = time.perf_counter() - begin
     batches.close()
-    return 2 * tokens / seconds
+    return 2 * tokens / seconds, first
 
 
-Measure = Callable[[], float]
+Measure = Callable[[], tuple[float, float | None]]
+"""Bytes a second, and seconds to the first batch where there are batches."""
 
 
 def measures(folder: Path, path: Path) -> dict[str, tuple[str | None, Measure]]:
@@ -138,28 +140,35 @@ def measured(folder: Path, rounds: int) -> list[dict[str, Any]]:
     (path,) = (folder / "shards").glob("*.bin")
     chosen = measures(folder, path)
     rates: dict[str, list[float]] = {name: [] for name in chosen}
+    firsts: dict[str, list[float]] = {name: [] for name in chosen}
     left: dict[str, list[float]] = {name: [] for name in chosen}
     for _ in range(rounds):
         for name, (_, run) in chosen.items():
             drop(path)
             left[name].append(cached_share(path))
-            rates[name].append(run())
+            rate, first = run()
+            rates[name].append(rate)
+            if first is not None:
+                firsts[name].append(first)
     rows: list[dict[str, Any]] = []
     for name, (of, _) in chosen.items():
         row: dict[str, Any] = {"name": name, "bytes_per_second": statistics.median(rates[name])}
         if of is not None:
             pairs = zip(rates[name], rates[of], strict=True)
             row |= {"of": of, "share": statistics.median(own / best for own, best in pairs)}
+        if firsts[name]:
+            row["first_batch_seconds"] = statistics.median(firsts[name])
         rows.append(row | {"cached_before": max(left[name])})
     return rows
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    lines = ["| read | MB/s | of the plain reads | cached before |"]
-    lines.append("| --- | ---: | ---: | ---: |")
+    lines = ["| read | MB/s | of the plain reads | first batch | cached before |"]
+    lines.append("| --- | ---: | ---: | ---: | ---: |")
     for row in rows:
         share = f"{100 * row['share']:.0f} %" if "share" in row else "-"
-        cells = [row["name"], f"{row['bytes_per_second'] / 1e6:,.0f}", share]
+        first = f"{1e3 * row['first_batch_seconds']:.0f} ms" if "of" in row else "-"
+        cells = [row["name"], f"{row['bytes_per_second'] / 1e6:,.0f}", share, first]
         lines.append("| " + " | ".join([*cells, f"{100 * row['cached_before']:.2f} %"]) + " |")
     return lines
 
