@@ -278,7 +278,11 @@ def test_a_mix_that_changed_resumes_too() -> None:
 
 def test_a_run_that_is_over_has_nothing_to_compare() -> None:
     made = loader(mixed({"a": [9] * 50, "b": [5] * 50}, max_passes=1.0))
-    list(made)
+    iterator = iter(made)
+    for _ in range(len(made)):
+        next(iterator)
+    assert line(made.diagnose(), "resumed run be equal").status == "not measured"
+    assert next(iterator, None) is None
     assert line(made.diagnose(), "resumed run be equal").status == "not measured"
 
 

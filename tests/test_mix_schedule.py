@@ -1,5 +1,6 @@
 """Schedules of weights, caps on passes and epochs of so many tokens: over the run, not an epoch."""
 
+import json
 from collections import Counter
 
 import numpy as np
@@ -285,3 +286,36 @@ def test_error_looks_at_epochs_of_epoch_tokens():
     assert plan_of(short).epoch_draws(0) == 18
     with pytest.raises(bf.PlanError, match="'a' has 10 documents and runs dry"):
         plan_of(mixed(lengths, weights=[1, 1], when_dry="error", epoch_tokens=60))
+
+
+@pytest.mark.filterwarnings("ignore:.* tokens were dropped")
+@pytest.mark.parametrize("how", [{"drop_last": True}, {"skip": range(3, 9)}, {"overlong": "drop"}])
+def test_what_the_end_of_a_run_loses_is_counted_after_a_resume_behind_its_last_batch(how):
+    """The state is of a loop that has its last batch and has not asked for another one."""
+
+    def make():
+        return bf.DataLoader(
+            mixed({"a": [2] * 13, "b": [9]}, max_passes=1),
+            seq_len=2,
+            packing="pad",
+            batch_size=4,
+            window=1,
+            num_workers=0,
+            **how,
+        )
+
+    whole = make()
+    batches = len(whole)
+    iterator = iter(whole)
+    for _ in range(batches):
+        next(iterator)
+    state = json.loads(json.dumps(whole.state_dict()))
+    assert next(iterator, None) is None
+    resumed = make()
+    resumed.load_state_dict(state)
+    assert list(resumed) == []
+    assert resumed.state_dict() == whole.state_dict()
+    lost = resumed.stats().all_ranks
+    assert lost.dropped_tokens + lost.skipped_tokens > 0
+    with pytest.raises(bf.PlanError, match="the run is over before epoch 1"):
+        iter(resumed)

@@ -44,10 +44,9 @@ Dealer::Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor curso
   first_bin_ = cursor_.step_bins;
   const bool at_start = cursor_ == Cursor{.epoch = cursor_.epoch};
   if (at_start) plan_->check_epoch(cursor_.epoch);
-  if (at_start || gather_step()) return;
+  if (at_start || gather_step() || plan_->is_over(cursor_.epoch + 1)) return;
   steps_before_ += cursor_.step;
   cursor_ = Cursor{.epoch = cursor_.epoch + 1};
-  plan_->check_epoch(cursor_.epoch);
   walk_window_ = 0;
   walk_bin_ = 0;
   first_bin_ = 0;

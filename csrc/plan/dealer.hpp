@@ -51,9 +51,10 @@ struct StepBins {
 class Dealer {
  public:
   // Throws StateError for a cursor that does not fit the plan. A cursor behind the last batch of
-  // its epoch deals the next epoch. Steps in `skip`, whose numbers go through the run, are left out
-  // and counted, but one that has begun is finished; `steps_before` says how many steps the epochs
-  // before the cursor's have.
+  // its epoch deals the next epoch, or where that was the run's last one nothing, so that what its
+  // end adds to the counts is counted. Steps in `skip`, whose numbers go through the run, are left
+  // out and counted, but one that has begun is finished; `steps_before` says how many steps the
+  // epochs before the cursor's have.
   Dealer(std::shared_ptr<const Plan> plan, Geometry geometry, Cursor cursor, StepSet skip = {},
          std::int64_t steps_before = 0);
 

@@ -201,7 +201,7 @@ Plan::Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config)
 }
 
 void Plan::check_epoch(std::int64_t epoch) const {
-  if (!sampler_.is_over(epoch)) return;
+  if (!is_over(epoch)) return;
   throw PlanError("the run is over before epoch " + std::to_string(epoch) +
                   ": every source has been drawn as often as max_passes allows, and len(loader) is "
                   "0. Stop here, or go on from the state with a loader whose mixture has a higher "

@@ -70,7 +70,9 @@ class Plan {
   // Throws PlanError for a configuration that cannot be planned.
   Plan(std::shared_ptr<const Corpus> corpus, PlanConfig config);
 
-  // Throws PlanError where the run is over before an epoch: all its sources have left.
+  // Whether the run is over before an epoch: all its sources have left.
+  bool is_over(std::int64_t epoch) const { return sampler_.is_over(epoch); }
+  // Throws PlanError where it is.
   void check_epoch(std::int64_t epoch) const;
 
   const Corpus& corpus() const { return *corpus_; }

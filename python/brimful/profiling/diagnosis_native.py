@@ -78,6 +78,9 @@ def _checkpoint(loader: DataLoader, state: dict[str, Any]) -> Answers:
     except (BrimfulError, FileNotFoundError) as error:
         answers.add(question, False, f"batches cannot be made: {error}", "Repair that first.")
         return answers
+    if not whole + before:  # it is at its end, and has not been told so
+        answers.missing(question, "no batch follows: the run is at its end")
+        return answers
     answers.add(
         question,
         whole == before + behind and resumed == behind,
