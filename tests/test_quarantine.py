@@ -111,6 +111,21 @@ def test_a_split_document_counts_once_and_each_of_its_bad_pieces_is_put_aside() 
     assert [(bad.document, bad.place) for bad in loader.bad_documents] == [(0, 6)]
 
 
+@pytest.mark.parametrize("mask", [[0] * 12, [1] + [0] * 11])
+@pytest.mark.parametrize("place", [1, 6, 10])
+def test_a_document_counts_once_that_is_bad_in_two_ways(mask: list[int], place: int) -> None:
+    """It has no label, and a bad token in one of its pieces."""
+    tokens = np.arange(12)
+    tokens[place] = VOCAB
+    docs = [{"input_ids": tokens, "loss_mask": mask}, {"input_ids": [1, 2], "loss_mask": [1, 1]}]
+    loader = bf.DataLoader(docs, seq_len=4, vocab_size=VOCAB)
+    for passes in (1, 2):
+        quiet(loader)
+        stats = loader.stats()
+        assert (stats.bad_documents, stats.bad_tokens) == (passes, 12 * passes)
+        assert [bad.document for bad in loader.bad_documents] == [0] * passes
+
+
 def test_names_are_those_of_the_corpus_and_the_list_is_bounded() -> None:
     web = bf.open([np.arange(3)] * 4)
     code = bf.open([np.array([VOCAB, 1])] * 1200)

@@ -24,8 +24,10 @@ std::int64_t first_bad(const DocumentRef& ref, std::int64_t count, std::uint64_t
                                    count);
 }
 
-// A document of one token has no label anyway; its mask speaks for it.
-bool all_masked(const std::uint8_t* mask, std::int64_t length) {
+// Of the whole document. One of a single token has no label anyway; its mask speaks for it.
+bool all_masked(const DocumentRef& ref, TokenReader& reader) {
+  const auto& [begin, length] = ref.extent;
+  const std::uint8_t* mask = reader.loss_mask(*ref.store, begin, length);
   return length == 1 ? mask[0] == 0 : columns::count_set(mask + 1, length - 1) == 0;
 }
 
@@ -56,13 +58,16 @@ std::optional<BadPiece> inspect(const StoredPiece& piece, std::optional<std::int
                      .effective_tokens = piece.effective_tokens,
                      .begins = piece.start == 0,
                      .first = piece.start == 0};
-  const auto outside = visit_type(piece.ref.store->type, [&](auto type) {
+  auto outside = visit_type(piece.ref.store->type, [&](auto type) {
     return inspect_tokens<typename decltype(type)::type>(piece, bad, vocab_size, reader);
   });
-  if (outside || piece.mask == nullptr || piece.effective_tokens > 0) return outside;
-  const Extent& extent = piece.ref.extent;
-  const std::uint8_t* mask = reader.loss_mask(*piece.ref.store, extent.begin, extent.length);
-  if (!all_masked(mask, extent.length)) return std::nullopt;
+  if (piece.mask == nullptr || piece.effective_tokens > 0) return outside;
+  if (outside) {
+    // Of a document without a label the piece at its start was bad already.
+    if (outside->first && piece.start > 0) outside->first = !all_masked(piece.ref, reader);
+    return outside;
+  }
+  if (!all_masked(piece.ref, reader)) return std::nullopt;
   BadPiece masked = bad;
   masked.reason = BadReason::kMasked;
   return masked;
