@@ -174,7 +174,21 @@ def read_numbering(state: Mapping[str, Any]) -> Numbering:
             f"{cursor.epoch}, and numbers its steps from {number}, {origin.step} of epoch "
             f"{origin.epoch}, on; these cannot be of one run"
         )
+    _check_bins(cursor, origin, read_bins_per_step(state))
     return Numbering(number=number, origin=origin, drop_last=drop_last, before=before)
+
+
+def _check_bins(cursor: _core.Cursor, origin: _core.Cursor, bins_per_step: int) -> None:
+    """Bins and steps must tell the same place, as far as one window shows both."""
+    base = origin if cursor.epoch == origin.epoch else _core.Cursor(cursor.epoch)
+    steps = cursor.step - base.step
+    if cursor.window == base.window and cursor.bin - base.bin != steps * bins_per_step:
+        raise StateError(
+            f"the state stands at bin {cursor.bin} of window {cursor.window} and at step "
+            f"{cursor.step} of epoch {cursor.epoch}; with {bins_per_step} bins a step, from bin "
+            f"{base.bin} and step {base.step} on, these are not one place. Take the state as "
+            f"state_dict() returned it"
+        )
 
 
 def read_skip(state: Mapping[str, Any]) -> _core.StepSet:
