@@ -85,6 +85,21 @@ def test_a_change_without_the_flag_is_refused_by_name():
         loader_of([3, 1], seed=1).load_state_dict(state, allow_mix_change=True)
 
 
+def test_c83_a_mix_that_differs_is_named_beside_other_fields():
+    """Also where there are more sources, whose weights cannot be compared."""
+    loader = loader_of([1, 1], epoch_tokens=100)
+    next(iter(loader))
+    state = saved(loader)
+    with pytest.raises(bf.StateError, match=r"(?s)seq_len: 4.*'b' 1 in the state, 2 here.*tokens"):
+        loader_of([1, 2], seq_len=5).load_state_dict(state)
+    more = loader_of([1, 1, 1], LENGTHS | {"c": [4] * 3}, epoch_tokens=101)
+    with pytest.raises(bf.StateError, match="(?s)sources: 2 in the state, 3.*epoch_tokens: 100"):
+        more.load_state_dict(state)
+    with pytest.raises(bf.StateError) as refused:  # a change that is allowed is no difference
+        loader_of([1, 2], seq_len=5).load_state_dict(state, allow_mix_change=True)
+    assert "weights" not in str(refused.value)
+
+
 def test_documents_of_a_window_that_has_begun_come_as_planned():
     reference = take(loader_of([1, 1], batch_size=3, packing="streaming", seq_len=9), 12)
     loader = loader_of([1, 1], batch_size=3, packing="streaming", seq_len=9)

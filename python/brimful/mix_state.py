@@ -83,6 +83,20 @@ def rule_differences(theirs: MixRule, ours: MixRule) -> list[str]:
     return lines
 
 
+def rule_differences_beside(
+    fields: Mapping[str, Any], ours: MixRule, sources: Sequence[str]
+) -> list[str]:
+    """The same of a rule as a state holds it, which is refused for other fields anyway."""
+    try:
+        return rule_differences(read_rule(fields, sources), ours)
+    except StateError:  # of another number of sources, whose weights nothing here compares with
+        return [
+            f"{name}: {_brief(fields.get(name))} in the state, {_brief(getattr(ours, name))} here"
+            for name in ("unit", "when_dry", "epoch_tokens")
+            if fields.get(name) != getattr(ours, name)
+        ]
+
+
 def _brief(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 300 else f"{text[:300]}..."

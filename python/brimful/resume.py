@@ -13,7 +13,12 @@ from brimful._core import PlanError, StateError
 from brimful.config import LoaderConfig
 from brimful.corpus import Corpus
 from brimful.mix_rule import MixHistory, unchanged
-from brimful.mix_state import changed_history, read_history, rule_differences
+from brimful.mix_state import (
+    changed_history,
+    read_history,
+    rule_differences,
+    rule_differences_beside,
+)
 from brimful.native import make_plan, make_skip, make_steps
 from brimful.wording import counted
 
@@ -57,8 +62,12 @@ def resume(
     different = state_module.differences(theirs, fingerprint, corpus.sources)
     own_mixes = unchanged(corpus.rule)
     rule = own_mixes[0][0]
-    mixes = own_mixes if different else read_history(state, corpus.sources)
-    changed = rule_differences(mixes[-1][0], rule)
+    if different:
+        mixes = own_mixes
+        changed = rule_differences_beside(theirs, rule, corpus.sources)
+    else:
+        mixes = read_history(state, corpus.sources)
+        changed = rule_differences(mixes[-1][0], rule)
     if changed and not allow_mix_change:
         different += changed
     if different and not force:
