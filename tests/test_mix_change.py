@@ -93,7 +93,7 @@ def test_c83_a_mix_that_differs_is_named_beside_other_fields():
     with pytest.raises(bf.StateError, match=r"(?s)seq_len: 4.*'b' 1 in the state, 2 here.*tokens"):
         loader_of([1, 2], seq_len=5).load_state_dict(state)
     more = loader_of([1, 1, 1], LENGTHS | {"c": [4] * 3}, epoch_tokens=101)
-    with pytest.raises(bf.StateError, match="(?s)sources: 2 in the state, 3.*epoch_tokens: 100"):
+    with pytest.raises(bf.StateError, match=r"(?s)sources: 2 in the state, 3.*epoch_tokens: 100"):
         more.load_state_dict(state)
     with pytest.raises(bf.StateError) as refused:  # a change that is allowed is no difference
         loader_of([1, 2], seq_len=5).load_state_dict(state, allow_mix_change=True)
