@@ -73,4 +73,17 @@ int main() {
     check_between(meter.end(start + milliseconds(1103), milliseconds(100)), milliseconds(3),
                   milliseconds(50), "another thread's clock is read when it begins");
   }).join();
+
+  // One that has the id of the thread before, whose clock was far ahead.
+  std::thread([&] {
+    run_for(milliseconds(60));
+    meter.begin(start + milliseconds(1200));
+    meter.end(start + milliseconds(1201), milliseconds(1));
+  }).join();
+  std::thread([&] {
+    meter.begin(start + milliseconds(1201) + microseconds(50));
+    run_for(milliseconds(3));
+    check_between(meter.end(start + milliseconds(1301), milliseconds(100)), milliseconds(3),
+                  milliseconds(50), "a thread that follows another at once has a clock of its own");
+  }).join();
 }
