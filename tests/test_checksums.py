@@ -96,6 +96,43 @@ def test_each_block_is_compared_once(tmp_path):
     assert sum(1 for _ in loader) > 0
 
 
+@pytest.mark.parametrize("running", [False, True])
+def test_a_file_that_another_loader_took_anew_is_compared_anew(tmp_path, running):
+    path = write(tmp_path / "a")
+    content = path.read_bytes()
+    checked = bf.DataLoader(tmp_path / "a", seq_len=8192, num_workers=0, verify="checksum")
+    list(checked)
+    iterator = iter(checked) if running else None
+    other = bf.DataLoader(tmp_path / "a", seq_len=8192)
+    os.truncate(path, 10)
+    with pytest.raises(bf.ReadError, match="shrank"):
+        list(other)
+    path.write_bytes(content)
+    flip(path, 2 * MIB + 5)
+    list(other)  # which compares nothing
+    with pytest.raises(bf.ReadError, match="block 2"):
+        list(iterator or checked)
+
+
+def test_a_loss_mask_that_another_loader_took_anew_is_compared_anew(tmp_path):
+    path = write(tmp_path / "a", masked=True).with_name("shard-00000.loss.bin")
+    content = path.read_bytes()
+    checked = bf.DataLoader(tmp_path / "a", seq_len=8192, verify="checksum")
+    list(checked)
+    other = bf.DataLoader(tmp_path / "a", seq_len=8192)
+    os.truncate(path, 10)
+    with pytest.raises(bf.ReadError, match="shrank"):
+        list(other)
+    # Another mask with the same count of labels for each document.
+    mask = bytearray(content)
+    first = content.index(b"\0\1", 1)
+    mask[first : first + 2] = b"\1\0"
+    path.write_bytes(mask)
+    list(other)
+    with pytest.raises(bf.ReadError, match=path.name):
+        list(checked)
+
+
 @pytest.mark.parametrize("name", ["shard-00000.idx", "shard-00000.loss.bin"])
 def test_an_index_and_a_loss_mask_are_compared_whole_at_once(tmp_path, name):
     path = write(tmp_path / "a", masked=True).with_name(name)

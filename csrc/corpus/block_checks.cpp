@@ -60,6 +60,7 @@ BlockChecks::BlockChecks(const Corpus& corpus, std::vector<StoreChecksums> check
         check_whole(*store.loss_file, *expected.loss);
       }
       Blocks& known = blocks_[&store];
+      known.renewals = store.file->renewals();
       known.checked = std::vector<std::atomic<std::uint64_t>>((expected.blocks.size() + 63) / 64);
       known.hashes = std::move(expected.blocks);
       known.first_document = first_document;
@@ -68,12 +69,23 @@ BlockChecks::BlockChecks(const Corpus& corpus, std::vector<StoreChecksums> check
   }
 }
 
-std::optional<std::int64_t> BlockChecks::next_unchecked(const TokenStore& store, std::int64_t begin,
-                                                        std::int64_t end) const {
-  const Blocks& known = blocks_.at(&store);
+std::optional<BlockChecks::Unchecked> BlockChecks::next_unchecked(const TokenStore& store,
+                                                                  std::int64_t begin,
+                                                                  std::int64_t end) {
+  Blocks& known = blocks_.at(&store);
+  const std::int64_t renewals = store.file->renewals();
+  if (known.renewals.load(std::memory_order_acquire) < renewals) {
+    const std::lock_guard lock(mutex_);
+    if (known.renewals < renewals) {
+      for (auto& word : known.checked) word = 0;
+      known.renewals = renewals;
+    }
+  }
   for (std::int64_t block = begin / kBlockBytes; block * kBlockBytes < end; ++block) {
     const auto& word = known.checked[static_cast<std::size_t>(block / 64)];
-    if ((word.load(std::memory_order_relaxed) >> (block % 64) & 1) == 0) return block;
+    if ((word.load(std::memory_order_relaxed) >> (block % 64) & 1) == 0) {
+      return Unchecked{block, renewals};
+    }
   }
   return std::nullopt;
 }
@@ -82,12 +94,15 @@ std::int64_t BlockChecks::size_of(const TokenStore& store, std::int64_t block) {
   return std::min(kBlockBytes, store.file->size() - begin_of(block));
 }
 
-void BlockChecks::check(const TokenStore& store, std::int64_t block, const std::byte* data) {
+void BlockChecks::check(const TokenStore& store, const Unchecked& unchecked,
+                        const std::byte* data) {
   Blocks& known = blocks_.at(&store);
+  const std::int64_t block = unchecked.block;
   const std::uint64_t found = xxh3(data, static_cast<std::size_t>(size_of(store, block)));
   if (found != known.hashes[static_cast<std::size_t>(block)]) throw_bad_block(store, block);
-  known.checked[static_cast<std::size_t>(block / 64)].fetch_or(std::uint64_t{1} << (block % 64),
-                                                               std::memory_order_relaxed);
+  const std::lock_guard lock(mutex_);
+  if (known.renewals != unchecked.renewals) return;  // of a file that is another one by now
+  known.checked[static_cast<std::size_t>(block / 64)] |= std::uint64_t{1} << (block % 64);
 }
 
 void BlockChecks::throw_bad_block(const TokenStore& store, std::int64_t block) const {

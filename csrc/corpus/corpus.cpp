@@ -203,13 +203,14 @@ void Corpus::check_open_files() const {
   });
 }
 
-bool Corpus::renew_files() const {
-  bool renewed = false;
+std::int64_t Corpus::renew_files() const {
+  std::int64_t renewals = 0;
   visit_files([&](const TokenStore& store, SharedFile& file) {
     const bool is_index = &file == store.index_file.get();
-    renewed = file.renew(is_index ? store.check_index : nullptr) || renewed;
+    file.renew(is_index ? store.check_index : nullptr);
+    renewals += file.renewals();
   });
-  return renewed;
+  return renewals;
 }
 
 Corpus::FileCounts Corpus::file_counts() const {

@@ -161,9 +161,10 @@ class Corpus {
   // Throws ReadError where a file of tokens or loss masks that stays open is known to have been
   // written to since it was opened. Those beyond the caps are compared whenever they are opened.
   void check_open_files() const;
-  // Takes repaired files in place of those that failed (SharedFile::renew) and says whether there
-  // were any. Throws ReadError or FormatError where one is not repaired.
-  bool renew_files() const;
+  // Takes repaired files in place of those that failed (SharedFile::renew), and says how often that
+  // was done to files of this corpus, by whomever: others may have the same files open. Throws
+  // ReadError or FormatError where one is not repaired.
+  std::int64_t renew_files() const;
   // Files that the corpus reads, and how often they were opened again.
   struct FileCounts {
     std::int64_t opens = 0;

@@ -296,12 +296,11 @@ void SharedFile::will_need(std::int64_t begin, std::int64_t end) const {
   }
 }
 
-bool SharedFile::renew(const std::function<void()>& check_content) {
-  if (!failed_) return false;
+void SharedFile::renew(const std::function<void()>& check_content) {
+  if (!failed_) return;
   take_named_file();
   if (check_content) check_content();
   failed_ = false;
-  return true;
 }
 
 void SharedFile::take_named_file() {
@@ -327,6 +326,7 @@ void SharedFile::take_named_file() {
   inode_ = info.st_ino;
   modified_ = modified(info);
   all.files[OpenFiles::key(*this)] = weak_from_this();
+  renewals_.fetch_add(1, std::memory_order_release);
 }
 
 }  // namespace brimful

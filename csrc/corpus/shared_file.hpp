@@ -77,9 +77,10 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   // Makes the next renew() take the file anew, for errors that are found elsewhere.
   void mark_failed() { failed_ = true; }
   // After an error: takes the file that has the name now in place of the one that failed, at the
-  // same addresses, if it has the same size and passes `check_content`. Returns whether there was
-  // anything to do.
-  bool renew(const std::function<void()>& check_content);
+  // same addresses, if it has the same size and passes `check_content`.
+  void renew(const std::function<void()>& check_content);
+  // How often that was done: who keeps what he knows of the content asks whether it is still so.
+  std::int64_t renewals() const { return renewals_.load(std::memory_order_acquire); }
 
   // How often the system was asked to open it, and how often again: after an eviction or an error.
   std::int64_t reopens() const { return reopens_; }
@@ -102,6 +103,7 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   bool counts_as_mapped_ = false;
   std::atomic<bool> failed_{false};
   std::atomic<std::int64_t> reopens_{0};
+  std::atomic<std::int64_t> renewals_{0};
 };
 
 }  // namespace brimful

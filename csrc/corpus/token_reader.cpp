@@ -50,11 +50,11 @@ const std::byte* TokenReader::read(const TokenStore& store, std::int64_t begin, 
 }
 
 void TokenReader::check_blocks(const TokenStore& store, std::int64_t begin, std::int64_t end) {
-  while (const auto block = config_.checks->next_unchecked(store, begin, end)) {
-    const std::int64_t from = BlockChecks::begin_of(*block);
-    const std::int64_t to = from + BlockChecks::size_of(store, *block);
+  while (const auto unchecked = config_.checks->next_unchecked(store, begin, end)) {
+    const std::int64_t from = BlockChecks::begin_of(unchecked->block);
+    const std::int64_t to = from + BlockChecks::size_of(store, unchecked->block);
     const std::byte* bytes = read(store, from, to, block_);
-    timed([&] { config_.checks->check(store, *block, bytes); });
+    timed([&] { config_.checks->check(store, *unchecked, bytes); });
   }
 }
 

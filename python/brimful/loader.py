@@ -148,8 +148,9 @@ class DataLoader(TorchAttributes, Logged, metaclass=ABCMeta):
         self._sampler_epoch = SamplerEpoch(sampler, len(self.corpus))
 
         config = self.config
+        self._renewals = 0
         if config.verify is not None:  # reads files, and what failed before may be repaired
-            self.corpus._native.renew_files()
+            self._renewals = self.corpus._native.renew_files()
         self._own_plan = native.make_plan(self.corpus, config, unchanged(self.corpus.rule))
         self._plan = self._own_plan  # that of a run whose mix has changed is another one
         self._mix_changes: list[list[Any]] = []
@@ -410,7 +411,9 @@ class DataLoader(TorchAttributes, Logged, metaclass=ABCMeta):
 
     def _renew_files(self) -> None:
         """Takes files that were repaired after a ReadError; what was read of them is forgotten."""
-        if self.corpus._native.renew_files():
+        renewals = self.corpus._native.renew_files()
+        if renewals != self._renewals:  # here or by another loader of the same files
+            self._renewals = renewals
             self._lengths.clear()
             self.__dict__.pop("_fingerprint_cache", None)
             self._read = native.make_read(self.corpus, self.config)
