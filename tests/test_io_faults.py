@@ -283,6 +283,25 @@ def test_c59_a_name_that_went_to_another_file_leaves_the_open_one_as_it_was(tmp_
 
 
 @pytest.mark.parametrize("io", IOS)
+@pytest.mark.parametrize("name", ["shard-00000.idx", "shard-00000.loss.bin"])
+@pytest.mark.parametrize("cut", [36, 200, 700, 1000, 1600])
+def test_c59_a_small_file_that_was_cut_before_its_name_was_repaired_is_an_error(
+    tmp_path, io, name, cut
+):
+    """Behind the cut it reads as zeros, and its name stands for a file that is whole."""
+    shards(tmp_path / "a", [9] * 120, masked=True)
+    path = tmp_path / "a" / name
+    content = path.read_bytes()
+    wanted = list(bf.DataLoader(tmp_path / "a", seq_len=60))
+    loader = bf.DataLoader(tmp_path / "a", seq_len=60, io=io)
+    os.truncate(path, cut)
+    restore_by_renaming(path, content)
+    with pytest.raises(bf.ReadError, match=name):
+        list(loader)
+    assert_same(list(loader), wanted)
+
+
+@pytest.mark.parametrize("io", IOS)
 @pytest.mark.parametrize("fault", ["gone", "a folder", "longer", "other content"])
 def test_c59_a_file_that_takes_turns_must_be_the_same_when_its_turn_comes(tmp_path, io, fault):
     """Beyond the caps on open files, one is opened again when it is needed."""

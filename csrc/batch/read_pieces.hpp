@@ -77,6 +77,11 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
     }
   });
   if (!read) throw_read_error(*segments[at].store, segments[at].first);
+  if (planned_items != spec.delta.rank.effective_tokens) {
+    for (const Segment& s : segments) {  // is a file to blame?
+      if (s.store != nullptr) reader.copied(*s.store, s.first, s.length, 0);
+    }
+  }
   reader.check_files(segments.size(), [&](std::size_t s) {
     return std::tuple(segments[s].store, segments[s].first, segments[s].length);
   });

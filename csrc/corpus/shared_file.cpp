@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <functional>
@@ -19,6 +20,7 @@
 #include <utility>
 
 #include "core/error.hpp"
+#include "corpus/read_guard.hpp"
 
 namespace brimful {
 namespace {
@@ -158,6 +160,9 @@ std::shared_ptr<SharedFile> SharedFile::open(const FileName& name, Kind kind) {
     file->descriptor_ = fd.release();
     ++all.descriptors;
   }
+  if (file->data() != nullptr && file->descriptor_ < 0) {
+    file->witness_ = find_witness(fd.get(), file->size_);
+  }
   all.files[OpenFiles::key(*file)] = file;
   return file;
 }
@@ -243,13 +248,36 @@ void SharedFile::check(std::int64_t offset, std::int64_t end) {
     if (fstat(descriptor_, &info) != 0) throw_error(offset, reason(errno));
   } else if (stat(name_.path.c_str(), &info) != 0 || info.st_dev != device_ ||
              info.st_ino != inode_) {
-    return;  // the name has gone to another file; nothing says that ours has changed
+    // The name has gone to another file. Was ours cut before?
+    if (data() != nullptr && !ends_as_opened()) {
+      throw_error(offset, "it shrank since it was opened, and its name stands for another file");
+    }
+    return;
   }
   if (info.st_size < end) throw_size(info.st_size, std::max<std::int64_t>(offset, info.st_size));
   if (info.st_size < size_) return;  // what was read is before the cut
   if (info.st_size != size_ || modified(info) != modified_) {
     throw_error(offset, "it was written to since it was opened");
   }
+}
+
+// In the last bytes only: a cut before them takes whole pages away, which reads notice.
+SharedFile::Witness SharedFile::find_witness(int fd, std::int64_t size) {
+  std::array<std::byte, 4096> end{};
+  const auto count = static_cast<std::int64_t>(std::min<std::size_t>(end.size(), size));
+  const std::int64_t begin = size - count;
+  for (std::int64_t i = pread(fd, end.data(), static_cast<std::size_t>(count), begin); i-- > 0;) {
+    const std::byte value = end[static_cast<std::size_t>(i)];
+    if (value != std::byte{0}) return {begin + i, value};
+  }
+  return {size - 1, std::byte{0}};
+}
+
+bool SharedFile::ends_as_opened() const {
+  const std::lock_guard lock(OpenFiles::instance().mutex);  // or it might be renewed meanwhile
+  const volatile std::byte* at = data() + witness_.place;
+  volatile bool same = false;
+  return read_guarded([&] { same = *at == witness_.value; }) && same;
 }
 
 void SharedFile::fail(std::int64_t offset) {
@@ -321,6 +349,7 @@ void SharedFile::take_named_file() {
   if (descriptor_ >= 0 && dup3(fd.get(), descriptor_, O_CLOEXEC) < 0) {
     throw_error(0, "it cannot be opened again (" + reason(errno) + ")");
   }
+  if (data() != nullptr && descriptor_ < 0) witness_ = find_witness(fd.get(), size_);
   all.remove(*this);
   device_ = info.st_dev;
   inode_ = info.st_ino;

@@ -90,6 +90,8 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   struct OnDemand;
   std::shared_ptr<OnDemand> on_demand(bool mapped);
   void take_named_file();
+  // Whether a mapping still ends as the file did that was opened.
+  bool ends_as_opened() const;
   [[noreturn]] void throw_error(std::int64_t offset, const std::string& problem);
   [[noreturn]] void throw_size(std::int64_t found, std::int64_t offset);
 
@@ -99,6 +101,14 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   std::atomic<ino_t> inode_{0};
   std::atomic<std::int64_t> modified_{0};  // ns
   std::atomic<const std::byte*> data_{nullptr};
+  // A byte near the end, with its place: not zero if there is such a one. Of what stays mapped and
+  // has no descriptor, the only witness of a cut after which the name went to another file.
+  struct Witness {
+    std::int64_t place = 0;
+    std::byte value{0};
+  };
+  static Witness find_witness(int fd, std::int64_t size);
+  Witness witness_;
   int descriptor_ = -1;  // kept open, or -1
   bool counts_as_mapped_ = false;
   std::atomic<bool> failed_{false};
