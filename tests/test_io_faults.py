@@ -162,6 +162,19 @@ def test_c59_a_cut_index_is_an_error_and_a_repaired_one_goes_on(tmp_path, io):
         assert_same(begun + rest, wanted)
 
 
+@pytest.mark.parametrize("left", [0, 2000])
+def test_c59_a_mixture_of_an_index_that_was_cut_is_an_error(tmp_path, left):
+    shards(tmp_path / "a", [30] * 600)
+    corpus = bf.open(tmp_path / "a")
+    index = tmp_path / "a/shard-00000.idx"
+    content = index.read_bytes()
+    os.truncate(index, left)
+    with pytest.raises(bf.ReadError, match=index.name):
+        bf.mix({"a": corpus})
+    index.write_bytes(content)
+    assert list(bf.mix({"a": corpus}).lengths) == [30] * 600
+
+
 def test_c59_an_index_of_other_documents_is_no_repair(tmp_path):
     shards(tmp_path / "a", [30] * 100)
     index = tmp_path / "a/shard-00000.idx"

@@ -54,13 +54,15 @@ Corpus::Corpus(std::vector<Source> sources) : sources_(std::move(sources)), sour
     std::int64_t tokens = 0;
     for (const TokenStore& store : source.stores) {
       starts.push_back(starts.back() + store.documents.size());
-      tokens += store.documents.num_tokens();
+      if (!read_guarded([&] { tokens += store.documents.num_tokens(); })) throw_read_error(source);
+      if (store.index_file != nullptr) store.index_file->check(0, store.index_file->size());
     }
     std::int64_t documents = starts.back();
     store_starts_.push_back(std::move(starts));
     if (source.rows.rows != nullptr) {
       documents = source.rows.count;
-      tokens = mapped_tokens(source, store_starts_.back());
+      const bool read = read_guarded([&] { tokens = mapped_tokens(source, store_starts_.back()); });
+      if (!read) throw_read_error(source);
     }
     source_starts_.push_back(source_starts_.back() + documents);
     source_tokens_.push_back(tokens);

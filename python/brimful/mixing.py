@@ -82,6 +82,8 @@ def mix(
         _checked_epoch_tokens(epoch_tokens),
     )
     rule.native(tuple(corpora))  # refuses what cannot be followed
+    for corpus in corpora.values():
+        corpus._native.renew_files()  # for an index is read, and may be repaired by now
     parts = tuple(_one_source(name, corpus) for name, corpus in corpora.items())
     info = tuple(join_info(name, corpus.info) for name, corpus in corpora.items())
     warn_of_absent_sources(info, rule)
