@@ -1,5 +1,7 @@
 """Datasets and tables: slices, chunks, row maps and nulls; Arrow's memory is read where it is."""
 
+import contextlib
+import itertools
 import json
 import re
 import shutil
@@ -214,6 +216,11 @@ def test_damaged_saved_datasets(tmp_path):
     for size in (0, 10, len(content) // 2):
         data.write_bytes(content[:size])
         with pytest.raises(bf.FormatError, match=data.name):
+            bf.open(tmp_path / "d")
+    # Every byte of the schema, so that types and names become others and none at all.
+    for at, value in itertools.product(range(content.index(b"input_ids") + 100), (1, 7, 255)):
+        data.write_bytes(content[:at] + bytes([value]) + content[at + 1 :])
+        with contextlib.suppress(bf.FormatError):
             bf.open(tmp_path / "d")
     data.unlink()
     with pytest.raises(FileNotFoundError, match=data.name):

@@ -228,7 +228,9 @@ def _read_files(folder: Path, state: dict[str, Any], key: str) -> list[Any]:
         path = folder / file
         path.stat()  # raises FileNotFoundError with the name
         try:
-            tables.append(arrow.ipc.open_stream(arrow.memory_map(str(path))).read_all())
-        except (arrow.ArrowInvalid, OSError) as error:
+            table = arrow.ipc.open_stream(arrow.memory_map(str(path))).read_all()
+            table.column_names  # noqa: B018  (which need not be text)
+        except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
             raise FormatError(f"{path}: not a whole stream of Arrow ({error})") from None
+        tables.append(table)
     return tables
