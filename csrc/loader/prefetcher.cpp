@@ -1,5 +1,6 @@
 #include "loader/prefetcher.hpp"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,11 +47,16 @@ PrefetchConfig checked(PrefetchConfig config) {
   return config;
 }
 
+// Cores that threads of this process may run on.
+int usable_cores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+}
+
 // To sleep and be woken costs about as much: a batch that was about to come is taken at once, and
 // whoever waits longer pays at most twice. Only where the consumer takes no core from a worker.
 nanoseconds time_to_look(int num_workers) {
-  static const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  return std::chrono::microseconds(num_workers < cores ? 15 : 0);
+  return std::chrono::microseconds(num_workers < usable_cores() ? 15 : 0);
 }
 
 // Holds a flag that says someone is inside; a second one is refused.
