@@ -92,4 +92,5 @@ def test_s01_resume_anywhere_in_a_mixture_is_no_interruption(
     assert found == whole
     if not len(loaders[0]):
         with pytest.raises(bf.PlanError, match="the run is over"):
+            assert list(loaders[0]) == []  # what is left of an epoch whose last batch was taken
             iter(loaders[0])
