@@ -167,7 +167,8 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines.append("| --- | ---: | ---: | ---: | ---: |")
     for row in rows:
         share = f"{100 * row['share']:.0f} %" if "share" in row else "-"
-        first = f"{1e3 * row['first_batch_seconds']:.0f} ms" if "of" in row else "-"
+        seconds = row.get("first_batch_seconds")
+        first = "-" if seconds is None else f"{1e3 * seconds:.0f} ms"
         cells = [row["name"], f"{row['bytes_per_second'] / 1e6:,.0f}", share, first]
         lines.append("| " + " | ".join([*cells, f"{100 * row['cached_before']:.2f} %"]) + " |")
     return lines
