@@ -69,7 +69,7 @@ void write_targets(const Segment& segment, const Stretch& stretch, bool shifted,
 
 template <class T>
 void write_piece(const Layout& layout, const Segment& segment, const Run& run, bool weigh_shifted,
-                 std::byte* slot) {
+                 columns::Ahead& ahead, std::byte* slot) {
   const LayoutConfig& config = layout.config();
   const Stretch stretch = stretch_of(segment, run);
   const std::int64_t tokens = stretch.tokens();
@@ -78,7 +78,7 @@ void write_piece(const Layout& layout, const Segment& segment, const Run& run, b
       case Column::kInputIds: {
         auto* out = column_of<std::int64_t>(layout, f, slot, run);
         const auto skipped = static_cast<std::size_t>(stretch.begin) * sizeof(T);
-        columns::widen<T>(segment.values + skipped, out, tokens);
+        columns::widen<T>(segment.values + skipped, out, tokens, ahead);
         std::fill_n(out + tokens, stretch.gap, config.pad_token_id);
         break;
       }
@@ -154,10 +154,11 @@ BatchMeta fill(const BatchSpec& spec, const Layout& layout, const ReadConfig& re
   };
   read_pieces(
       spec, config, reading, segments, meta,
-      [&](const Segment& segment) {
+      [&](const Segment& segment, columns::Ahead& ahead) {
         visit_type(segment.store->type, [&](auto type) {
           each_held_run(segment, [&](const Run& run) {
-            write_piece<typename decltype(type)::type>(layout, segment, run, weigh_shifted, slot);
+            write_piece<typename decltype(type)::type>(layout, segment, run, weigh_shifted, ahead,
+                                                       slot);
           });
         });
       },

@@ -25,11 +25,11 @@ bool loses_label(const Segment& segment, std::optional<std::int64_t> vocab_size)
 // Throws FormatError where loss masks leave another number of labels than was planned.
 void check_count(std::int64_t found, std::int64_t planned);
 
-// Calls write(segment) for each piece, whose values and mask are there and stay for the call, and
-// write_tail(segment) for each tail and each bad piece, which is put aside before. Neither may own
-// anything when it returns, for a failed read jumps out of it. Fills the rest of `meta`. Throws
-// ReadError when a file shrank or cannot be read, FormatError for a bad piece where the layout asks
-// for no quarantine.
+// Calls write(segment, ahead) for each piece, whose values and mask are there and stay for the
+// call, with what it should ask for meanwhile, and write_tail(segment) for each tail and each bad
+// piece, which is put aside before. Neither may own anything when it returns, for a failed read
+// jumps out of it. Fills the rest of `meta`. Throws ReadError when a file shrank or cannot be read,
+// FormatError for a bad piece where the layout asks for no quarantine.
 template <class Write, class WriteTail>
 void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadConfig& reading,
                  std::vector<Segment>& segments, BatchMeta& meta, const Write& write,
@@ -43,9 +43,6 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
     for (std::size_t s = 0; s < segments.size(); ++s) {
       at = s;
       Segment& segment = segments[s];
-      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
-        reader.expect(*segments[s + 1].store, segments[s + 1].first, segments[s + 1].length);
-      }
       if (segment.store == nullptr) {
         write_tail(segment);
         continue;
@@ -67,7 +64,12 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
         segment.carries = false;
         meta.lost_labels += 1;
       }
-      write(segment);
+      columns::Ahead ahead;
+      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
+        const Segment& next = segments[s + 1];
+        ahead = reader.expect(*next.store, next.first, next.length);
+      }
+      write(segment, ahead);
       const auto last_token = visit_type(segment.store->type, [&](auto type) {
         using T = typename decltype(type)::type;
         return static_cast<std::int64_t>(columns::load<T>(segment.values, tokens - 1));

@@ -17,20 +17,49 @@ inline T load(const std::byte* source, std::int64_t i) {
   return value;
 }
 
-// Asks for the first bytes of what is read next. Documents of a shuffled corpus lie apart, so every
-// one begins where the processor cannot foresee it; from there on it reads ahead by itself. Never
+// What is read next, to be asked for meanwhile. Documents of a shuffled corpus lie apart, so every
+// one begins where the processor cannot foresee it; from there on it reads ahead by itself. It has
+// room for a few dozen requests and waits where there are more, so they are best spread out. Never
 // faults, also where nothing is mapped.
-inline void prefetch(const std::byte* source, std::size_t bytes) {
-  constexpr std::size_t kLine = 64;
-  constexpr std::size_t kMost = 4096;  // beyond it is no gain
-  const std::size_t end = bytes < kMost ? bytes : kMost;
-  for (std::size_t i = 0; i < end; i += kLine) __builtin_prefetch(source + i, /*rw=*/0, 2);
-}
+class Ahead {
+ public:
+  Ahead() = default;
+  Ahead(const std::byte* source, std::size_t bytes)
+      : next_(source), lines_((bytes < kMost ? bytes + kLine - 1 : kMost) / kLine) {}
+  std::size_t lines() const { return lines_; }
+  void ask(std::size_t lines) {
+    for (; lines > 0 && lines_ > 0; --lines, --lines_, next_ += kLine) {
+      __builtin_prefetch(next_, /*rw=*/0, 2);
+    }
+  }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  static constexpr std::size_t kMost = 4096;  // beyond it is no gain
+
+  const std::byte* next_ = nullptr;
+  std::size_t lines_ = 0;
+};
 
 // out[i] = source[i]
 template <class T>
 BRIMFUL_HOT void widen(const std::byte* source, std::int64_t* out, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) out[i] = static_cast<std::int64_t>(load<T>(source, i));
+}
+
+// The same; asks for everything ahead by and by.
+template <class T>
+void widen(const std::byte* source, std::int64_t* out, std::int64_t n, Ahead& ahead) {
+  constexpr std::int64_t kBlock = 64;
+  for (; n > kBlock && ahead.lines() > 0; n -= kBlock) {
+    const auto blocks = static_cast<std::size_t>(n / kBlock);
+    ahead.ask((ahead.lines() + blocks - 1) / blocks);
+    widen<T>(source, out, kBlock);
+    source += kBlock * sizeof(T);
+    out += kBlock;
+  }
+  ahead.ask(ahead.lines());
+  widen<T>(source, out, n);
 }
 
 // out[i] = source[i] where the mask is set, `ignore` elsewhere

@@ -101,8 +101,11 @@ void Extents::expect(std::int64_t i) const {
     case Kind::kOffsets32:
       return fetch(first_, 4);
     case Kind::kOffsets64:
-    case Kind::kMegatronDocuments:
       return fetch(first_, 8);
+    case Kind::kMegatronDocuments:
+      fetch(first_, 8);
+      if (num_sequences_ == count_) fetch(second_, 8);  // each document is one, most likely
+      return;
     case Kind::kMegatron:
       fetch(first_, 4);
       fetch(second_, 8);

@@ -32,12 +32,13 @@ class TokenReader {
  public:
   explicit TokenReader(const ReadConfig& config) : config_(config) {}
 
-  // These tokens are wanted next: while others are copied, they are on their way from memory.
-  void expect(const TokenStore& store, std::int64_t first, std::int64_t count) const {
-    if (config_.io != Io::kMmap || store.values == nullptr) return;
+  // Where these tokens lie, which are wanted next: so they are on their way from memory while
+  // others are copied. Nothing where they are not in memory.
+  columns::Ahead expect(const TokenStore& store, std::int64_t first, std::int64_t count) const {
+    if (config_.io != Io::kMmap || store.values == nullptr) return {};
     const std::size_t size = item_size(store.type);
-    columns::prefetch(store.values + static_cast<std::size_t>(first) * size,
-                      static_cast<std::size_t>(count) * size);
+    return {store.values + static_cast<std::size_t>(first) * size,
+            static_cast<std::size_t>(count) * size};
   }
   // Tokens first, ..., first + count - 1 of a store, as they are stored.
   const std::byte* tokens(const TokenStore& store, std::int64_t first, std::int64_t count);

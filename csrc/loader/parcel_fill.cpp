@@ -194,7 +194,8 @@ FilledParcel fill_parcel(const BatchSpec& spec, const LayoutConfig& config,
   write_frame(out, meta);
   read_pieces(
       spec, config, reading, segments, meta,
-      [&](const Segment& segment) {
+      [&](const Segment& segment, columns::Ahead& ahead) {
+        ahead.ask(ahead.lines());
         const auto number = static_cast<std::size_t>(&segment - segments.data());
         visit_type(segment.store->type, [&](auto type) {
           write_piece<typename decltype(type)::type>(segment, number, out);
