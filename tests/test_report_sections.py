@@ -20,7 +20,11 @@ from truth import mixed
 
 
 def test_threads_and_sources_are_shown():
-    threads = (ThreadTimes(0.5, 0.0, 1.0, 2.0), ThreadTimes(0.1, 0.2, 0.3, 0.4))
+    threads = (
+        ThreadTimes(0.5, 0.0, 1.0, 2.0),
+        ThreadTimes(0.1, 0.2, 0.3, 0.4),
+        ThreadTimes(0.0, 0.0, 0.7, 0.0),
+    )
     page = Page(
         html(
             replace(MANY, stats=replace(MANY.stats, threads=threads)),
@@ -38,6 +42,8 @@ def test_threads_and_sources_are_shown():
     assert "3 documents, 400 tokens; meant 30.00 %" in page.words
     assert "thread 1" in page.words
     assert "plan 500 ms, fill 1 s, backpressure 2 s" in page.words
+    assert "fill 700 ms" in page.words
+    assert "thread 2" not in page.words, "the last one is the consumer"
 
 
 def test_a_source_of_which_nothing_came_is_missed():

@@ -8,6 +8,8 @@ import pytest
 import brimful as bf
 from truth import corpus_of, document
 
+CONSUMER = -1  # among threads
+
 
 def test_c91_slots_tokens_and_effective_tokens_are_three_counts():
     docs = [
@@ -157,10 +159,11 @@ def test_records_say_who_made_a_batch_where_and_when(num_workers):
     for r in sorted(records, key=lambda r: r.claimed):
         assert busy.get(r.thread, 0) <= r.leased, "a thread makes one batch after the other"
         busy[r.thread] = r.filled
-    assert set(busy) <= set(range(max(1, num_workers)))
-    for thread, times in enumerate(loader.stats().threads):
+    assert set(busy) <= {*range(num_workers), CONSUMER}
+    threads = loader.stats().threads
+    for thread in (*range(num_workers), CONSUMER):
         fills = sum(r.fill_seconds for r in records if r.thread == thread)
-        assert times.fill == pytest.approx(fills), "a thread's batches are its own"
+        assert threads[thread].fill == pytest.approx(fills), "a thread's batches are its own"
     held: dict[int, float] = {}
     for r in sorted(records, key=lambda r: r.leased):
         assert held.get(r.slot, 0) <= r.leased, "a slot holds one batch after the other"
@@ -173,7 +176,7 @@ def test_times_add_up(num_workers):
     for _ in range(2):
         list(loader)
     stats, records = loader.stats(), loader.records()
-    assert len(stats.threads) == max(1, num_workers)
+    assert len(stats.threads) == num_workers + 1, "the consumer has its own"
     for name in ("plan", "read", "fill", "backpressure"):
         summed = sum(getattr(thread, name) for thread in stats.threads)
         assert getattr(stats, f"{name}_seconds") == pytest.approx(summed)

@@ -10,16 +10,3 @@
 #else
 #define BRIMFUL_HOT
 #endif
-
-namespace brimful {
-
-// In a loop that waits for another core: leaves more of this one to whoever shares it.
-inline void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-}  // namespace brimful

@@ -17,6 +17,7 @@
 
 #include "core/error.hpp"
 #include "core/home.hpp"
+#include "loader/pace.hpp"
 #include "loader/telemetry.hpp"
 #include "loader/threads.hpp"
 
@@ -51,12 +52,6 @@ PrefetchConfig checked(PrefetchConfig config) {
 int usable_cores() {
   cpu_set_t cores;
   return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
-}
-
-// To sleep and be woken costs about as much: a batch that was about to come is taken at once, and
-// whoever waits longer pays at most twice. Only where the consumer takes no core from a worker.
-nanoseconds time_to_look(int num_workers) {
-  return std::chrono::microseconds(num_workers < usable_cores() ? 15 : 0);
 }
 
 // Holds a flag that says someone is inside; a second one is refused.
@@ -98,6 +93,15 @@ struct Ticket {
   Clock::duration planned;
 };
 
+// A batch to be made: where, which, and since when.
+struct Task {
+  Lease slot;
+  std::optional<Ticket> ticket;
+  Clock::time_point leased;
+  double slot_asked = 0;  // by Producer::now()
+  double slot_granted = 0;
+};
+
 }  // namespace
 
 // Once the ring is closed no ticket is claimed any more: that is the one sign to stop, at the end,
@@ -109,15 +113,20 @@ struct Prefetcher::Impl {
         config(checked(given)),
         ring(producer->slot_bytes(), config.depth, config.max_slots, config.memory,
              producer->slot_memory()),
-        sequencer(config.depth, time_to_look(config.num_workers)),
-        times(static_cast<std::size_t>(std::max(1, config.num_workers))),
+        sequencer(config.depth),
+        helps(config.num_workers > 0 && config.timeout == nanoseconds::zero() &&
+              !producer->sends()),
+        times(consumer() + 1),
         running(times.size()) {}
   ~Impl() { close(); }
 
   void start();
   void work(std::size_t thread);
   bool make_batch(std::size_t thread);
+  bool take_task(std::size_t thread, Task& task);
+  bool take_task_at_once(std::size_t thread, Task& task);
   std::optional<Ticket> claim(ThreadTimes& mine);
+  void finish(std::size_t thread, Task& task);
   void prepare(ThreadTimes& mine);
   void end_stream(std::int64_t ticket, std::exception_ptr error);
 
@@ -128,6 +137,8 @@ struct Prefetcher::Impl {
   void close();
   PrefetchCounters counters() const;
 
+  // Its place among the threads.
+  std::size_t consumer() const { return static_cast<std::size_t>(config.num_workers); }
   bool forked() const { return home.left(); }
   void refuse_if_forked() const;
 
@@ -137,6 +148,8 @@ struct Prefetcher::Impl {
   const Clock::time_point begin = Clock::now();
   Ring ring;
   Sequencer sequencer;
+  Pace pace;
+  const bool helps;  // whether the consumer makes batches beside workers, at a brisk pace
 
   std::mutex claim_mutex;                // held while a ticket is claimed
   std::atomic<std::int64_t> claimed{0};  // tickets; written under claim_mutex
@@ -148,7 +161,7 @@ struct Prefetcher::Impl {
   TimeSum first_batch;
   Clock::duration waited{0};  // for the batch that comes next; by the consumer
   std::atomic<std::int64_t> queue_depths{0};
-  std::vector<ThreadTimes> times;     // one a worker; without workers, the consumer's
+  std::vector<ThreadTimes> times;     // of the workers, and then of the consumer
   std::vector<RunningMeter> running;  // likewise; each used by its thread alone
 
   std::mutex join_mutex;  // guards `workers`
@@ -182,63 +195,92 @@ void Prefetcher::Impl::work(std::size_t thread) {
     end_stream(claimed, std::current_exception());
     return;
   }
-  while (make_batch(thread)) prepare(times[thread]);
+  // With the first one at least a worker has a core beside the consumer's.
+  const bool rests = static_cast<int>(thread) >= std::max(1, usable_cores() - 1);
+  while (make_batch(thread)) {
+    prepare(times[thread]);
+    if (rests) pace.wait_while_brisk(times[thread].backpressure);
+  }
 }
 
-// The way of one batch, from slot to publication. False when there is none to make any more.
+// The way of one batch, from slot to publication. False when there is none to make any more, or for
+// the consumer beside workers none at once: it makes the next one that nobody has begun.
 bool Prefetcher::Impl::make_batch(std::size_t thread) {
-  ThreadTimes& mine = times[thread];
+  const bool at_once = config.num_workers > 0 && thread == consumer();
   // Outside the try block: were the slot returned before the stream ends, another worker would
   // claim a ticket whose place in the sequencer is still that of the failed one.
-  Lease slot;
-  std::optional<Ticket> ticket;
+  Task task;
   try {
-    if (config.num_workers > 0) producer->settle(/*waits=*/true);
-    const double asked = producer->now();
-    slot = ring.lease(mine.backpressure);
-    const double granted = producer->now();
-    if (!slot) return false;
-    const Clock::time_point leased = Clock::now();
-    running[thread].begin(leased);
-    ticket = claim(mine);
-    if (!ticket) return false;
-    const Clock::time_point filling = Clock::now();
-    auto [meta, sent] = producer->fill(ticket->spec, slot);
-    const Clock::time_point done = Clock::now();
-    const Clock::duration filled = done - filling - meta.read_time;
-    mine.fill.add(filled);
-    mine.read.add(meta.read_time);
-    const Clock::duration work = ticket->planned + meta.read_time + filled;
-    const BatchTimes took{.plan = to_seconds(ticket->planned),
-                          .read = to_seconds(meta.read_time),
-                          .fill = to_seconds(filled),
-                          .running = to_seconds(running[thread].end(done, work)),
-                          .slot_asked = asked,
-                          .slot_granted = granted,
-                          .thread = static_cast<std::int64_t>(thread),
-                          .slot = reinterpret_cast<std::uintptr_t>(slot.get()),
-                          .leased = place_of(leased),
-                          .claimed = place_of(ticket->claimed),
-                          .filled = place_of(done)};
-    sequencer.publish(ticket->number, {std::move(slot), std::move(ticket->spec), std::move(meta),
-                                       took, std::move(sent)});
+    if (!(at_once ? take_task_at_once(thread, task) : take_task(thread, task))) return false;
+    finish(thread, task);
     return true;
   } catch (...) {
     // Without a ticket, the first one that nobody has takes the error.
-    end_stream(ticket ? ticket->number : claimed.load(), std::current_exception());
+    end_stream(task.ticket ? task.ticket->number : claimed.load(), std::current_exception());
     return false;
   }
 }
 
+bool Prefetcher::Impl::take_task(std::size_t thread, Task& task) {
+  if (config.num_workers > 0) producer->settle(/*waits=*/true);
+  task.slot_asked = producer->now();
+  task.slot = ring.lease(times[thread].backpressure);
+  task.slot_granted = producer->now();
+  if (!task.slot) return false;
+  task.leased = Clock::now();
+  running[thread].begin(task.leased);
+  const std::lock_guard claiming(claim_mutex);
+  task.ticket = claim(times[thread]);
+  return task.ticket.has_value();
+}
+
+// Waits for no slot, no claim of another thread and no plan.
+bool Prefetcher::Impl::take_task_at_once(std::size_t thread, Task& task) {
+  const std::unique_lock claiming(claim_mutex, std::try_to_lock);
+  if (!claiming || !producer->at_hand()) return false;
+  task.slot = ring.lease_at_once();
+  if (!task.slot) return false;
+  task.leased = Clock::now();
+  running[thread].begin(task.leased);
+  task.ticket = claim(times[thread]);
+  return task.ticket.has_value();
+}
+
+void Prefetcher::Impl::finish(std::size_t thread, Task& task) {
+  ThreadTimes& mine = times[thread];
+  Ticket& ticket = *task.ticket;
+  const Clock::time_point filling = Clock::now();
+  auto [meta, sent] = producer->fill(ticket.spec, task.slot);
+  const Clock::time_point done = Clock::now();
+  const Clock::duration filled = done - filling - meta.read_time;
+  mine.fill.add(filled);
+  mine.read.add(meta.read_time);
+  const Clock::duration work = ticket.planned + meta.read_time + filled;
+  if (helps) pace.made(to_seconds(work), producer->reads_storage());
+  const BatchTimes took{.plan = to_seconds(ticket.planned),
+                        .read = to_seconds(meta.read_time),
+                        .fill = to_seconds(filled),
+                        .running = to_seconds(running[thread].end(done, work)),
+                        .slot_asked = task.slot_asked,
+                        .slot_granted = task.slot_granted,
+                        .thread = thread == consumer() ? -1 : static_cast<std::int64_t>(thread),
+                        .slot = reinterpret_cast<std::uintptr_t>(task.slot.get()),
+                        .leased = place_of(task.leased),
+                        .claimed = place_of(ticket.claimed),
+                        .filled = place_of(done)};
+  sequencer.publish(ticket.number, {std::move(task.slot), std::move(ticket.spec), std::move(meta),
+                                    took, std::move(sent)});
+}
+
 // Between batches. A worker that is alone has no time for it, but when it would wait for a slot.
 void Prefetcher::Impl::prepare(ThreadTimes& mine) {
-  if (config.num_workers == 1 && ring.has_room()) return;
+  if (config.num_workers == 1 && !pace.brisk() && ring.has_room()) return;
   const Stopwatch watch(mine.plan);
   producer->prepare();
 }
 
+// Under claim_mutex. Nothing where there is no batch to make any more.
 std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {
-  const std::lock_guard claiming(claim_mutex);
   if (ring.closed()) return std::nullopt;
   const Clock::time_point planning_since = Clock::now();
   std::optional<BatchSpec> spec;
@@ -253,7 +295,7 @@ std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {
   mine.plan.add(planned);
   planning = false;
   if (!spec) {
-    end_stream(claimed, error);  // under the lock still: nobody may ask the producer again
+    end_stream(claimed, error);  // under the lock: nobody may ask the producer again
     return std::nullopt;
   }
   return Ticket{claimed++, std::move(*spec), planning_since, planned};
@@ -261,6 +303,7 @@ std::optional<Ticket> Prefetcher::Impl::claim(ThreadTimes& mine) {
 
 void Prefetcher::Impl::end_stream(std::int64_t ticket, std::exception_ptr error) {
   ring.close();
+  pace.close();
   sequencer.end(ticket, std::move(error));
 }
 
@@ -297,9 +340,10 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
     waited += blocked;
   });
   make_room();  // once: while this waits, free slots go to workers and nowhere else
-  if (config.num_workers == 0) make_batch(0);
+  if (config.num_workers == 0) make_batch(consumer());
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
+    while (pace.brisk() && !sequencer.settled() && make_batch(consumer())) continue;
     nanoseconds slice = kIdleSlice;
     if (timed) slice = std::min(slice, config.timeout - nanoseconds(Clock::now() - since));
     if (sequencer.settled() || sequencer.wait_for(slice)) return;
@@ -340,6 +384,7 @@ std::string Prefetcher::Impl::late_message(Clock::duration blocked) const {
 
 void Prefetcher::Impl::close() {
   ring.close();  // first, or the slots of undelivered batches would be filled once more
+  pace.close();
   sequencer.close();
   const std::lock_guard lock(join_mutex);
   workers.clear();  // joins

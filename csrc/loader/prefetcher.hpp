@@ -1,7 +1,7 @@
 // The prefetcher: worker threads that fill slots of the ring ahead of the consumer. A worker leases
 // a slot, then claims a ticket (the other order deadlocks), fills, and publishes; the consumer
 // takes batches in ticket order, so the stream is the same for any number of threads. With no
-// threads, next() does the work itself.
+// threads, next() does the work itself; at a brisk pace (pace.hpp) it does a part of it.
 //
 // Threads: next() is called by one consumer at a time (a second one gets Error); close() and
 // counters() from any thread; leases may be dropped anywhere. Fork: threads do not survive it, so
@@ -30,8 +30,8 @@ struct Filled {
   std::shared_ptr<Sent> sent = nullptr;  // of a batch that is on its way to a device
 };
 
-// Makes the batches. claim() is called by one thread at a time, in ticket order; the others by
-// many.
+// Makes the batches. claim() and at_hand() are called by one thread at a time, claim() in ticket
+// order; the others by many.
 class Producer {
  public:
   virtual ~Producer() = default;
@@ -43,6 +43,10 @@ class Producer {
   // A worker begins.
   virtual void enter_thread() const {}
   virtual std::optional<BatchSpec> claim() = 0;
+  // Whether claim() takes little time, so that a consumer may call it.
+  virtual bool at_hand() const { return false; }
+  // Whether fill() waits for storage, lately.
+  virtual bool reads_storage() const { return false; }
   // Does beforehand what claims to come would have to do. Called by workers between batches.
   virtual void prepare() const {}
   virtual Filled fill(const BatchSpec& spec, const Lease& slot) const = 0;
@@ -65,7 +69,7 @@ struct PrefetchCounters {
   std::int64_t batches = 0;
   double stall_seconds = 0;        // next() blocked or (no workers) at work; not the first batch
   double first_batch_seconds = 0;  // from construction until the first batch was handed out
-  std::vector<ThreadSeconds> threads;  // one a worker; without workers, the consumer
+  std::vector<ThreadSeconds> threads;  // of the workers, and then of the consumer
   std::int64_t queue_depths = 0;       // batches ready when next() was called, summed over batches
   std::int64_t slots = 0;              // in the ring
   std::int64_t slots_grown = 0;        // added because the consumer kept all of them
@@ -96,7 +100,7 @@ class Prefetcher {
   //
   // `on_idle` runs in the calling thread with no lock held, so a binding can look for signals
   // there. It may throw: that leaves next() and the stream goes on where it was. Without workers
-  // next() never waits, so it is not called.
+  // next() never waits, so it is not called. Where there is a timeout, next() makes no batch.
   std::optional<Delivered> next(const std::function<void()>& on_idle = {});
   // Throws as next() does in a forked child.
   void refuse_if_forked() const;

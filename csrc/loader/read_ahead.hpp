@@ -3,7 +3,7 @@
 // at all: as long as everything comes from the page cache, batches are dealt when they are claimed.
 // Whether storage is read shows in the counters of the threads that ask and that fill.
 //
-// Threads: next() by one at a time, as Dealer's; filled() by any.
+// Threads: next() and at_hand() by one at a time, as Dealer's; the others by any.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,12 @@ class ReadAhead {
 
   // As Dealer::next(). What that throws comes in its batch's place.
   std::optional<BatchSpec> next();
+  // Whether that takes little time.
+  bool at_hand() const { return !reads_storage_ && dealt_.empty() && dealer_.at_hand(); }
   // Call after a batch was filled, in the thread that did.
   void filled();
+  // Whether storage is read, lately.
+  bool reads_storage() const { return reads_storage_; }
 
  private:
   struct Range {

@@ -181,21 +181,28 @@ bool Ring::has_room() const {
 }
 
 Lease Ring::lease(TimeSum& waited) {
-  Slot* slot = nullptr;
-  {
-    std::unique_lock lock(state_->mutex);
-    if (!state_->closed && !state_->has_room()) {
-      const Stopwatch watch(waited);
-      state_->room.wait(lock, [&] { return state_->closed || state_->has_room(); });
-    }
-    if (state_->closed) return nullptr;
-    slot = state_->free.back();
-    state_->free.pop_back();
-    slot->ahead = true;
-    ++state_->ahead;
-    ++state_->in_use;
+  std::unique_lock lock(state_->mutex);
+  if (!state_->closed && !state_->has_room()) {
+    const Stopwatch watch(waited);
+    state_->room.wait(lock, [&] { return state_->closed || state_->has_room(); });
   }
-  // Outside the lock: if this throws, the slot goes back through Return.
+  return lend(lock);
+}
+
+Lease Ring::lease_at_once() {
+  std::unique_lock lock(state_->mutex);
+  return state_->has_room() ? lend(lock) : nullptr;
+}
+
+// A free slot, which there must be; null once closed.
+Lease Ring::lend(std::unique_lock<std::mutex>& lock) {
+  if (state_->closed) return nullptr;
+  Slot* slot = state_->free.back();
+  state_->free.pop_back();
+  slot->ahead = true;
+  ++state_->ahead;
+  ++state_->in_use;
+  lock.unlock();  // or Return, should this throw, would wait for it
   return Lease(slot->block, Return{state_, slot});
 }
 

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 
 #include "loader/slot_memory.hpp"
@@ -54,6 +55,8 @@ class Ring {
   // A slot to fill. Waits until one is free and fewer than `depth` are ahead, and adds the wait to
   // `waited`; null once closed.
   Lease lease(TimeSum& waited);
+  // The same where lease() would not wait, else null.
+  Lease lease_at_once();
   // The consumer takes this slot over: it is no longer ahead.
   void hand_over(const Lease& slot);
   // Adds a slot if the consumer holds every one, for then lease() would wait for the consumer.
@@ -69,6 +72,7 @@ class Ring {
  private:
   struct State;
   struct Return;
+  Lease lend(std::unique_lock<std::mutex>& lock);
   std::shared_ptr<State> state_;
 };
 

@@ -1,9 +1,7 @@
 #include "loader/sequencer.hpp"
 
-#include <algorithm>
 #include <utility>
 
-#include "core/cpu.hpp"
 #include "core/error.hpp"
 
 namespace brimful {
@@ -41,17 +39,7 @@ void Sequencer::settle() {
   settled_.store(closed_ || next_ >= end_ || place(next_).has_value(), std::memory_order_release);
 }
 
-bool Sequencer::look_for(std::chrono::nanoseconds time) const {
-  const auto end = std::chrono::steady_clock::now() + time;
-  while (!settled()) {
-    if (std::chrono::steady_clock::now() >= end) return false;
-    relax();
-  }
-  return true;
-}
-
 bool Sequencer::wait_for(std::chrono::nanoseconds slice) {
-  if (look_for(std::min(slice, look_))) return true;
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, slice, [this] { return settled(); });
 }

@@ -37,10 +37,8 @@ struct Delivered {
 
 class Sequencer {
  public:
-  // At most `depth` tickets are claimed and not yet taken, and each has a place of its own. A wait
-  // begins with looking, for as long as `look`, before it sleeps.
-  Sequencer(std::int64_t depth, std::chrono::nanoseconds look)
-      : look_(look), places_(static_cast<std::size_t>(depth)) {}
+  // At most `depth` tickets are claimed and not yet taken, and each has a place of its own.
+  explicit Sequencer(std::int64_t depth) : places_(static_cast<std::size_t>(depth)) {}
 
   void publish(std::int64_t ticket, Delivered batch);
   // No batch comes out from this ticket on; `error` does, or nothing if it is null. The smallest
@@ -63,9 +61,6 @@ class Sequencer {
     return places_[static_cast<std::size_t>(ticket) % places_.size()];
   }
   void settle();  // after every change of what follows
-  bool look_for(std::chrono::nanoseconds time) const;
-
-  const std::chrono::nanoseconds look_;
 
   std::atomic<bool> settled_{false};
   std::atomic<std::int64_t> ready_{0};

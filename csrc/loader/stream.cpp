@@ -32,6 +32,8 @@ class Stream::Maker : public Producer {
     if (courier_) courier_->enter_thread();
   }
   std::optional<BatchSpec> claim() override { return read_ahead_.next(); }
+  bool at_hand() const override { return read_ahead_.at_hand(); }
+  bool reads_storage() const override { return read_ahead_.reads_storage(); }
   void prepare() const override { dealer_.plan_ahead(); }
   Filled fill(const BatchSpec& spec, const Lease& slot) const override {
     if (!courier_) {

@@ -127,7 +127,7 @@ struct BatchTimes {
   std::int64_t slots_in_use = 0;  // with the consumer, being filled, or ready
   double slot_asked = 0;  // when its thread asked for a slot, and got one; by Producer::now()
   double slot_granted = 0;
-  std::int64_t thread = 0;  // that made it; 0 without workers, where the consumer does
+  std::int64_t thread = 0;  // the worker that made it; -1: the consumer
   std::uintptr_t slot = 0;  // address of the memory that it was filled into
   bool first = false;       // of its stream
   // Places in time: its thread got a slot, claimed it, and was done; next() was called for it, and

@@ -90,6 +90,11 @@ std::optional<BatchSpec> Dealer::next() {
   return spec;
 }
 
+bool Dealer::at_hand() const {
+  if (!step_.empty()) return true;
+  return window_ != nullptr && walk_bin_ + geometry_.bins_per_step() <= window_->packing.num_bins();
+}
+
 StepBins Dealer::step() {
   if (finished_ || (step_.empty() && !gather_step())) return {};
   return {step_, ranks_};

@@ -63,6 +63,8 @@ class Dealer {
   std::int64_t steps_before() const { return steps_before_; }
   // The next micro-batch, or nothing at the end of the epoch.
   std::optional<BatchSpec> next();
+  // Whether next() needs no window that is not planned yet. By the one caller.
+  bool at_hand() const;
   // Plans the window that next() will want after this one. From any thread, beside the one caller.
   void plan_ahead() const { foresight_->plan_ahead(); }
   // What the end of the epoch adds to the counts: documents dropped behind the last bin, bins left

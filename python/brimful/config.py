@@ -66,7 +66,9 @@ class LoaderConfig:
             total. Without, it is exact.
         align: slots of every document are a multiple of it; what is behind its tokens is a gap of
             pad tokens without labels. It divides `seq_len`.
-        num_workers: threads that fill batches; 0 fills in the calling thread.
+        num_workers: threads that fill batches; 0 fills in the calling thread. Beside threads that
+            one makes a batch when none is ready, as long as batches take less than 200 us, files
+            are in memory and there is no `timeout`.
         depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
         drop_last: leave out the last, incomplete step of an epoch, counted.

@@ -61,7 +61,7 @@ class BatchRecord:
         leased, claimed, filled: when the thread that made it had a slot, began with it, and was
             done; all as `time.perf_counter()` tells time.
         entered, taken: when `next()` was called for it, and returned it.
-        thread: of `num_workers`, from 0; without workers 0, the consumer's.
+        thread: of `num_workers`, from 0; -1: the consumer, in `next()`.
         slot: address of the memory that it was filled into; equal for batches in the same slot.
         starvation: None without a device, for an iteration's first batch, and until the device has
             come past it.

@@ -76,12 +76,14 @@ class Stats:
         dummy_rows: batches of one flagged row without tokens, for a rank that had none left.
         skipped_steps: steps left out by `skip=`.
         skipped_documents, skipped_tokens: this rank's documents (begun there) and tokens of them.
-        stall_seconds: host time blocked in `next()`, without each epoch's first batch.
+        stall_seconds: host time in `next()` while no batch was ready, without each epoch's first:
+            blocked, or at work on one.
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
         backpressure_seconds: time workers waited for a free slot, summed over threads.
-        plan_seconds, read_seconds, fill_seconds: time workers spent planning, reading files (with
+        plan_seconds, read_seconds, fill_seconds: time spent planning, reading files (with
             `io="pread"`) and filling, summed over threads.
-        threads: these times by thread, `num_workers` of them; without workers, the consumer's.
+        threads: these times by thread: of `num_workers`, and last of the consumer, for batches that
+            `next()` made itself.
         queue_depth: batches ready when `next()` was called, on average; near `depth` the consumer
             is the slower side, near 0 the loader is. None before the first batch.
         file_opens: token files and what lies beside them, each opened once for all loaders of the

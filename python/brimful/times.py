@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from dataclasses import dataclass
-from itertools import zip_longest
+from itertools import chain, zip_longest
 
 from brimful import _core
 
@@ -36,9 +36,10 @@ Threads = tuple[ThreadTimes, ...]
 
 
 def add_threads(mine: Threads, theirs: Threads, sign: int = 1) -> Threads:
-    """Thread by thread; one that is missing has done nothing."""
-    pairs = zip_longest(mine, theirs, fillvalue=ThreadTimes())
-    return tuple(one.plus(other, sign) for one, other in pairs)
+    """Thread by thread, and the last ones, which are consumers; who is missing has done nothing."""
+    workers = zip_longest(mine[:-1], theirs[:-1], fillvalue=ThreadTimes())
+    consumers = zip_longest(mine[-1:], theirs[-1:], fillvalue=ThreadTimes())
+    return tuple(one.plus(other, sign) for one, other in chain(workers, consumers))
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Times:
     Attributes:
         stall, first_batch: seconds that the consumer waited in `next()`, and for first batches.
         queue_depths: batches ready when `next()` was called, summed over batches.
-        threads: by thread.
+        threads: of the workers, and last of the consumer.
     """
 
     stall: float = 0.0

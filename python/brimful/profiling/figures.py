@@ -103,7 +103,8 @@ class ProfileStats:
         worker_bytes: anonymous memory of worker processes.
         read_bytes: read from storage meanwhile by the process and its workers, page cache not
             counted; major_faults: pages of mapped files that were waited for.
-        threads: what each thread of a native loader did meanwhile.
+        threads: what each thread of a native loader did meanwhile, and last its consumer, who makes
+            batches at times.
         length_counts: segments by length: entry k counts lengths in [2**k, 2**(k+1)).
     """
 

@@ -56,5 +56,6 @@ class Lanes:
         self._ends[number, lane] = end
         if (number, lane) not in self._track_of:
             track = self._track_of[number, lane] = self._first + len(self._track_of)
-            self._tracks.name(track, f"{self._kind} {number}" + (f" ({lane + 1})" if lane else ""))
+            name = "consumer, making batches" if number < 0 else f"{self._kind} {number}"
+            self._tracks.name(track, name + (f" ({lane + 1})" if lane else ""))
         return self._track_of[number, lane]

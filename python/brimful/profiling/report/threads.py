@@ -19,21 +19,25 @@ def by_thread(stats: ProfileStats) -> Html:
     if not stats.threads or stats.wall_seconds <= 0:
         return Html("")
     bars = []
-    for number, times in enumerate(stats.threads):
-        spent = {name: getattr(times, name) for name, _, _ in _KINDS}
+    *workers, consumer = stats.threads
+    makers = {f"thread {number}": times for number, times in enumerate(workers)}
+    if not workers or consumer.fill:  # beside workers it makes batches at times
+        makers["consumer"] = consumer
+    for name, times in makers.items():
+        spent = {kind: getattr(times, kind) for kind, _, _ in _KINDS}
         scale = max(stats.wall_seconds, sum(spent.values()))
         parts = [
-            (spent[name] / scale, colour, f"{words}: {duration(spent[name])}")
-            for name, colour, words in _KINDS
+            (spent[kind] / scale, colour, f"{words}: {duration(spent[kind])}")
+            for kind, colour, words in _KINDS
         ]
         working = sum(spent.values()) - spent["backpressure"]
         note = ", ".join(
-            f"{name} {duration(seconds)}" for name, seconds in spent.items() if seconds
+            f"{what} {duration(seconds)}" for what, seconds in spent.items() if seconds
         )
         rest = 1 - sum(share for share, _, _ in parts)
         bars.append(
             Bar(
-                f"thread {number}",
+                name,
                 f"{percent(working / scale)} at work",
                 [*parts, (rest, "track", "neither")],
                 note,

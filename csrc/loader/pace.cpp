@@ -1,0 +1,31 @@
+#include "loader/pace.hpp"
+
+namespace brimful {
+
+void Pace::made(double seconds, bool reads_storage) {
+  const double before = mean_.load(std::memory_order_relaxed);
+  const double mean = before + (seconds - before) / kWeight;
+  mean_.store(mean, std::memory_order_relaxed);
+  const bool is_brisk = !reads_storage && mean < (brisk() ? kEnds : kBegins);
+  if (is_brisk == brisk()) return;
+  const std::lock_guard lock(mutex_);
+  if (closed_) return;
+  brisk_.store(is_brisk, std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+void Pace::wait_while_brisk(TimeSum& waited) {
+  if (!brisk()) return;
+  const Stopwatch watch(waited);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return !brisk(); });
+}
+
+void Pace::close() {
+  const std::lock_guard lock(mutex_);
+  closed_ = true;
+  brisk_.store(false, std::memory_order_relaxed);
+  changed_.notify_all();
+}
+
+}  // namespace brimful
