@@ -43,4 +43,4 @@ def run_ranks(module: str, world_size: int, *arguments: str, deadline: float = 2
     finally:
         for rank in ranks:
             rank.kill()
-            rank.wait()
+            rank.communicate()  # closes its output too
