@@ -59,15 +59,17 @@ def test_overlong_documents_are_refused_at_once_by_their_number_in_the_corpus():
     assert len(list(bf.DataLoader(corpus, seq_len=50, overlong="error"))) == 21
 
 
-def test_numpy_integers_and_none_are_taken_as_users_write_them():
+def test_numpy_numbers_and_none_are_taken_as_users_write_them():
     loader = bf.DataLoader(
         corpus_of([4] * 6), np.int64(2), seq_len=np.int32(8), fields=None, num_workers=None,
         rank=np.int64(0), world_size=np.int64(1), shuffle=None, pin_memory_device="",
+        timeout=np.float32(2.5),
     )  # fmt: skip
     loader.set_epoch(np.int64(3))
     assert [len(pieces(batch)) for batch in loader] == [4, 2]
     assert loader.config.fields == bf.LoaderConfig.fields
     assert type(loader.config.batch_size) is int
+    assert (type(loader.config.timeout), loader.config.timeout) == (float, 2.5)
 
 
 def test_iterators_are_not_copied_in_silence():

@@ -73,6 +73,7 @@ void write_piece(const Layout& layout, const Segment& segment, const Run& run, b
   const LayoutConfig& config = layout.config();
   const Stretch stretch = stretch_of(segment, run);
   const std::int64_t tokens = stretch.tokens();
+  if (config.fields[0] != Column::kInputIds) ahead.ask(ahead.lines());
   for (std::size_t f = 0; f < config.fields.size(); ++f) {
     switch (config.fields[f]) {
       case Column::kInputIds: {

@@ -6,11 +6,19 @@ void Pace::made(double seconds, bool reads_storage) {
   const double before = mean_.load(std::memory_order_relaxed);
   const double mean = before + (seconds - before) / kWeight;
   mean_.store(mean, std::memory_order_relaxed);
-  const bool is_brisk = !reads_storage && mean < (brisk() ? kEnds : kBegins);
-  if (is_brisk == brisk()) return;
+  change_to(!reads_storage && mean < (brisk() ? kEnds : kBegins));
+}
+
+void Pace::forget() {
+  mean_.store(kUnknown, std::memory_order_relaxed);
+  change_to(false);
+}
+
+void Pace::change_to(bool brisk) {
+  if (brisk == this->brisk()) return;
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  brisk_.store(is_brisk, std::memory_order_relaxed);
+  brisk_.store(brisk, std::memory_order_relaxed);
   changed_.notify_all();
 }
 

@@ -18,6 +18,8 @@ class Pace {
   // A batch was made, in so many seconds; and whether storage is read at this time, for which more
   // threads can wait than there are cores.
   void made(double seconds, bool reads_storage);
+  // It is not brisk, until enough batches say so once more.
+  void forget();
   bool brisk() const { return brisk_.load(std::memory_order_relaxed); }
   // Returns when the pace is not brisk, or at once after close(). Adds the wait to `waited`.
   void wait_while_brisk(TimeSum& waited);
@@ -31,9 +33,13 @@ class Pace {
   static constexpr double kEnds = 250e-6;
   static constexpr double kWeight = 32;  // of the mean so far, in batches
 
-  std::atomic<double> mean_{10 * kEnds};  // seconds; of two batches at once, one may be lost
-  std::atomic<bool> brisk_{false};        // written under the mutex
-  std::mutex mutex_;                      // guards everything below
+  static constexpr double kUnknown = 10 * kEnds;
+
+  void change_to(bool brisk);
+
+  std::atomic<double> mean_{kUnknown};  // seconds; of two batches at once, one may be lost
+  std::atomic<bool> brisk_{false};      // written under the mutex
+  std::mutex mutex_;                    // guards everything below
   std::condition_variable changed_;
   bool closed_ = false;
 };

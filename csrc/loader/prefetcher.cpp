@@ -54,6 +54,10 @@ int usable_cores() {
   return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
+// At the end of a window the consumer finds nothing to do for a batch or two. Where steps are
+// larger than windows it never does, and then workers must not rest.
+constexpr std::int64_t kMostUnplanned = 16;
+
 // Holds a flag that says someone is inside; a second one is refused.
 class OneAtATime {
  public:
@@ -132,6 +136,7 @@ struct Prefetcher::Impl {
 
   std::optional<Delivered> next(const std::function<void()>& on_idle);
   void wait_for_batch(const std::function<void()>& on_idle);
+  void help();
   void make_room();
   std::string late_message(Clock::duration blocked) const;
   void close();
@@ -159,7 +164,8 @@ struct Prefetcher::Impl {
   std::atomic<std::int64_t> delivered{0};  // batches; also the consumer's ticket
   TimeSum stall;
   TimeSum first_batch;
-  Clock::duration waited{0};  // for the batch that comes next; by the consumer
+  Clock::duration waited{0};   // for the batch that comes next; by the consumer
+  std::int64_t unplanned = 0;  // batches in a row that it left to workers, for planning; likewise
   std::atomic<std::int64_t> queue_depths{0};
   std::vector<ThreadTimes> times;     // of the workers, and then of the consumer
   std::vector<RunningMeter> running;  // likewise; each used by its thread alone
@@ -237,7 +243,12 @@ bool Prefetcher::Impl::take_task(std::size_t thread, Task& task) {
 // Waits for no slot, no claim of another thread and no plan.
 bool Prefetcher::Impl::take_task_at_once(std::size_t thread, Task& task) {
   const std::unique_lock claiming(claim_mutex, std::try_to_lock);
-  if (!claiming || !producer->at_hand()) return false;
+  if (!claiming) return false;
+  if (!producer->at_hand()) {
+    if (++unplanned % kMostUnplanned == 0) pace.forget();
+    return false;
+  }
+  unplanned = 0;
   task.slot = ring.lease_at_once();
   if (!task.slot) return false;
   task.leased = Clock::now();
@@ -339,17 +350,26 @@ void Prefetcher::Impl::wait_for_batch(const std::function<void()>& on_idle) {
     stall.add(blocked);
     waited += blocked;
   });
-  make_room();  // once: while this waits, free slots go to workers and nowhere else
+  make_room();  // once: while this waits, free slots go to who makes batches, and nowhere else
   if (config.num_workers == 0) make_batch(consumer());
   const bool timed = config.timeout > nanoseconds::zero();
   while (true) {
-    while (pace.brisk() && !sequencer.settled() && make_batch(consumer())) continue;
+    help();
     nanoseconds slice = kIdleSlice;
     if (timed) slice = std::min(slice, config.timeout - nanoseconds(Clock::now() - since));
     if (sequencer.settled() || sequencer.wait_for(slice)) return;
     const Clock::duration blocked = Clock::now() - since;
     if (timed && blocked >= config.timeout) throw LoaderTimeout(late_message(blocked));
     if (on_idle) on_idle();
+  }
+}
+
+// At a brisk pace makes batches until the next one is there. For as long as a wait lasts, at most,
+// for that one may be a worker's, and late.
+void Prefetcher::Impl::help() {
+  const Clock::time_point end = Clock::now() + kIdleSlice;
+  while (pace.brisk() && !sequencer.settled() && Clock::now() < end) {
+    if (!make_batch(consumer())) return;
   }
 }
 

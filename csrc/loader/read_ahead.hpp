@@ -31,8 +31,11 @@ class ReadAhead {
   std::optional<BatchSpec> next();
   // Whether that takes little time.
   bool at_hand() const { return !reads_storage_ && dealt_.empty() && dealer_.at_hand(); }
-  // Call after a batch was filled, in the thread that did.
-  void filled();
+  // What the calling thread has read from storage so far, at times.
+  using Reads = std::optional<long>;
+  // Call before a batch is filled, and filled() with what this gave when it is, in one thread.
+  static Reads filling();
+  void filled(Reads before);
   // Whether storage is read, lately.
   bool reads_storage() const { return reads_storage_; }
 

@@ -36,13 +36,14 @@ class Stream::Maker : public Producer {
   bool reads_storage() const override { return read_ahead_.reads_storage(); }
   void prepare() const override { dealer_.plan_ahead(); }
   Filled fill(const BatchSpec& spec, const Lease& slot) const override {
+    const ReadAhead::Reads before = ReadAhead::filling();
     if (!courier_) {
       BatchMeta meta = brimful::fill(spec, layout_, read_, slot.get());
-      read_ahead_.filled();
+      read_ahead_.filled(before);
       return {std::move(meta)};
     }
     FilledParcel parcel = courier_->fill(spec, read_, slot);
-    read_ahead_.filled();
+    read_ahead_.filled(before);
     std::shared_ptr<Sent> sent = courier_->send(parcel, slot);
     return {std::move(parcel.meta), std::move(sent)};
   }

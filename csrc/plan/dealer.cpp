@@ -92,7 +92,8 @@ std::optional<BatchSpec> Dealer::next() {
 
 bool Dealer::at_hand() const {
   if (!step_.empty()) return true;
-  return window_ != nullptr && walk_bin_ + geometry_.bins_per_step() <= window_->packing.num_bins();
+  return window_ != nullptr && !skip_.contains(steps_before_ + cursor_.step) &&
+         walk_bin_ + geometry_.bins_per_step() <= window_->packing.num_bins();
 }
 
 StepBins Dealer::step() {

@@ -63,7 +63,7 @@ class Dealer {
   std::int64_t steps_before() const { return steps_before_; }
   // The next micro-batch, or nothing at the end of the epoch.
   std::optional<BatchSpec> next();
-  // Whether next() needs no window that is not planned yet. By the one caller.
+  // Whether next() has a batch without a window that is not planned yet. By the one caller.
   bool at_hand() const;
   // Plans the window that next() will want after this one. From any thread, beside the one caller.
   void plan_ahead() const { foresight_->plan_ahead(); }

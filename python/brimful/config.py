@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 import operator
 import re
 from dataclasses import dataclass
@@ -68,7 +69,7 @@ class LoaderConfig:
             pad tokens without labels. It divides `seq_len`.
         num_workers: threads that fill batches; 0 fills in the calling thread. Beside threads that
             one makes a batch when none is ready, as long as batches take less than 200 us, files
-            are in memory and there is no `timeout`.
+            are in memory and there is no `timeout`: a Ctrl-C is heard when that batch is done.
         depth: batches ready ahead of the consumer.
         accumulate: micro-batches of an optimizer step.
         drop_last: leave out the last, incomplete step of an epoch, counted.
@@ -216,12 +217,13 @@ class LoaderConfig:
             )
         if (
             isinstance(self.timeout, bool)
-            or not isinstance(self.timeout, (int, float))
+            or not isinstance(self.timeout, numbers.Real)
             or not 0 <= self.timeout < 1e9
         ):
             raise PlanError(
                 f"timeout is {self.timeout!r}; give seconds from 0 up (0 waits for ever)"
             )
+        object.__setattr__(self, "timeout", float(self.timeout))
         if order is not None:
             check_settings(self)
             object.__setattr__(self, "packing", "concat")

@@ -54,8 +54,8 @@ class BatchRecord:
         running_seconds: processor time of the thread that made it. Where it is less than the three
             before it together, the thread waited: for storage, or for a core. Of batches that take
             less than 200 us some are measured, and the others taken to be like them.
-        stall_seconds: host time blocked in `next()`; 0 for an iteration's first batch, which
-            `Stats.first_batch_seconds` counts.
+        stall_seconds: host time blocked, or at work on a batch, in `next()`; 0 for an iteration's
+            first batch, which `Stats.first_batch_seconds` counts.
         queue_depth: batches ready when `next()` was called, out of `depth`.
         slots_in_use: slots of the ring with the consumer, being filled or ready, at its return.
         leased, claimed, filled: when the thread that made it had a slot, began with it, and was

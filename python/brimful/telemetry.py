@@ -79,7 +79,8 @@ class Stats:
         stall_seconds: host time in `next()` while no batch was ready, without each epoch's first:
             blocked, or at work on one.
         first_batch_seconds: time from `iter()` to the first batch, over all epochs.
-        backpressure_seconds: time workers waited for a free slot, summed over threads.
+        backpressure_seconds: time workers waited for a free slot, or without a core rested while
+            the consumer made batches itself, summed over threads.
         plan_seconds, read_seconds, fill_seconds: time spent planning, reading files (with
             `io="pread"`) and filling, summed over threads.
         threads: these times by thread: of `num_workers`, and last of the consumer, for batches that

@@ -18,7 +18,7 @@ class ThreadTimes:
         plan: packing and dealing.
         read: reading files with `io="pread"`; what mapped files cost is in `fill`.
         fill: writing columns.
-        backpressure: waiting for a free slot.
+        backpressure: waiting for a free slot, or resting while the consumer makes batches.
     """
 
     plan: float = 0.0

@@ -154,6 +154,19 @@ void workers_rest_and_come_back() {
   });
 }
 
+// Where the consumer can never help, workers do not rest for long, on one core either.
+void workers_do_not_rest_in_vain() {
+  auto producer = std::make_shared<BriskProducer>(20000, 64);
+  producer->stops_at_hand_ = true;
+  Prefetcher prefetcher(producer, {.num_workers = 3, .depth = 4});
+  std::int64_t others = 0;
+  number_of_first(prefetcher, *producer, [&others](std::int64_t thread) {
+    others += thread > 0 ? 1 : 0;
+    return false;
+  });
+  check(others > 2000, "of 20,000 batches the other workers made " + std::to_string(others));
+}
+
 void pace_is_a_mean_with_two_ends() {
   Pace pace;
   check(!pace.brisk(), "it is brisk before it is known");
@@ -175,6 +188,9 @@ void pace_is_a_mean_with_two_ends() {
   const int late = batches_until(false, 2e-3, false);
   check(late > 1 && late < 100, "2 ms a batch end it after " + std::to_string(late));
   batches_until(true, 20e-6, false);
+  pace.forget();
+  check(!pace.brisk(), "it is brisk though it was forgotten");
+  check(batches_until(true, 20e-6, false) > calm, "a forgotten one is known at once");
   pace.close();
   check(!pace.brisk(), "it is brisk once closed");
   check(batches_until(true, 20e-6, false) == 1000, "it begins again once closed");
@@ -200,4 +216,5 @@ int main() {
   consumer_stays_out("that goes to a device", usual, true, true, false);
   consumer_stays_out("while storage is read", usual, true, false, true);
   workers_rest_and_come_back();
+  workers_do_not_rest_in_vain();
 }
