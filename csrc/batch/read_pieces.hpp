@@ -43,7 +43,13 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
     for (std::size_t s = 0; s < segments.size(); ++s) {
       at = s;
       Segment& segment = segments[s];
+      columns::Ahead ahead;
+      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
+        const Segment& next = segments[s + 1];
+        ahead = reader.expect(*next.store, next.first, next.length);
+      }
       if (segment.store == nullptr) {
+        ahead.ask(ahead.lines());
         write_tail(segment);
         continue;
       }
@@ -63,11 +69,6 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
       if (loses_label(segment, config.vocab_size)) {
         segment.carries = false;
         meta.lost_labels += 1;
-      }
-      columns::Ahead ahead;
-      if (s + 1 < segments.size() && segments[s + 1].store != nullptr) {
-        const Segment& next = segments[s + 1];
-        ahead = reader.expect(*next.store, next.first, next.length);
       }
       write(segment, ahead);
       const auto last_token = visit_type(segment.store->type, [&](auto type) {

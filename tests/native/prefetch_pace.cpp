@@ -3,7 +3,6 @@
 // and where batches take long, the others work again. Not where there is a timeout, or a device.
 #include <sched.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 #include <stdexcept>
@@ -124,23 +123,35 @@ void consumer_stays_out(const char* where, PrefetchConfig config, bool at_hand, 
   check(first == -1, std::string("the consumer made a batch ") + where);
 }
 
+// While it lives this thread, and each that it starts, has one core alone.
+class OneCore {
+ public:
+  OneCore() {
+    check(sched_getaffinity(0, sizeof all_, &all_) == 0, "the cores of this process are not known");
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core) {
+      if (CPU_ISSET(core, &all_)) CPU_SET(core, &one);
+    }
+    check(sched_setaffinity(0, sizeof one, &one) == 0, "one core cannot be had");
+  }
+  ~OneCore() { sched_setaffinity(0, sizeof all_, &all_); }
+  OneCore(const OneCore&) = delete;
+  OneCore& operator=(const OneCore&) = delete;
+
+ private:
+  cpu_set_t all_;
+};
+
 // On one core one worker is left to work, and all are back as soon as batches take long.
 void workers_rest_and_come_back() {
-  cpu_set_t all;
-  cpu_set_t one;
-  check(sched_getaffinity(0, sizeof all, &all) == 0, "the cores of this process are not known");
-  CPU_ZERO(&one);
-  for (int core = 0; core < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++core) {
-    if (CPU_ISSET(core, &all)) CPU_SET(core, &one);
-  }
-  check(sched_setaffinity(0, sizeof one, &one) == 0, "one core cannot be had");
+  const OneCore one_core;
   std::atomic<bool> slow{false};
   auto producer =
       std::make_shared<BriskProducer>(1 << 30, 64, NumberedProducer::Hook{}, [&slow](std::int64_t) {
         if (slow) std::this_thread::sleep_for(std::chrono::milliseconds(2));
       });
   Prefetcher prefetcher(producer, {.num_workers = 3, .depth = 4});
-  check(sched_setaffinity(0, sizeof all, &all) == 0, "the other cores cannot be had again");
   int in_a_row = 0;  // that no worker of the two last ones made
   number_of_first(prefetcher, *producer, [&in_a_row](std::int64_t thread) {
     in_a_row = thread < 1 ? in_a_row + 1 : 0;
@@ -156,6 +167,7 @@ void workers_rest_and_come_back() {
 
 // Where the consumer can never help, workers do not rest for long, on one core either.
 void workers_do_not_rest_in_vain() {
+  const OneCore one_core;
   auto producer = std::make_shared<BriskProducer>(20000, 64);
   producer->stops_at_hand_ = true;
   Prefetcher prefetcher(producer, {.num_workers = 3, .depth = 4});
