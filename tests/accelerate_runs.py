@@ -12,6 +12,7 @@ import torch
 import brimful as bf
 import tiny_llama
 from brimful.integrations.accelerate import prepare
+from run_ranks import leave_group
 
 
 class Run:
@@ -72,6 +73,7 @@ def main(folder: str) -> None:
     second.close()
     check_shares(accelerator)
     accelerator.end_training()
+    leave_group()
 
 
 def worst_difference(found: list[float], expected: list[float]) -> float:

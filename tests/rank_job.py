@@ -25,6 +25,7 @@ from torch.distributed.fsdp import fully_shard
 from torch.nn.parallel import DistributedDataParallel
 
 import brimful as bf
+from run_ranks import leave_group
 from titan import Checkpointer, PerRank, TrainState
 from truth import corpus_of, document, mixed
 
@@ -250,7 +251,7 @@ def main() -> None:
     assert share == [dist.get_rank(), dist.get_world_size()]
     found = {"everything": everything, "train": train}[task](Path(folder), *arguments)
     (Path(folder) / f"rank{dist.get_rank()}.json").write_text(json.dumps(found))
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

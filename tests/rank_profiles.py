@@ -13,6 +13,7 @@ import torch.distributed as dist
 import brimful as bf
 from brimful.profiling.diagnose import diagnose
 from brimful.profiling.ranks import RankReport
+from run_ranks import leave_group
 
 BATCHES = 12
 
@@ -65,7 +66,7 @@ def main() -> None:
     else:
         assert report.slowest is None
         assert line.status == "ok"
-    dist.destroy_process_group()
+    leave_group()
 
 
 if __name__ == "__main__":

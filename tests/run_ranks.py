@@ -6,7 +6,10 @@ import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+
+import torch.distributed
 
 
 def run_ranks(module: str, world_size: int, *arguments: str, deadline: float = 240) -> None:
@@ -44,3 +47,15 @@ def run_ranks(module: str, world_size: int, *arguments: str, deadline: float = 2
         for rank in ranks:
             rank.kill()
             rank.communicate()  # closes its output too
+
+
+def leave_group() -> None:
+    """The last call of a rank that used gloo.
+
+    A thread of gloo's lets go of a collective's tensors after those who waited for it went on, and
+    needs the interpreter for that: where the interpreter ends meanwhile, torch aborts the process.
+    Leaving the group ends the thread only if nothing else holds the group, as trainers do.
+    """
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+    time.sleep(0.5)

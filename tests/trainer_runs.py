@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import transformers
 
 import tiny_llama
 from brimful.integrations.transformers import Trainer
+from run_ranks import leave_group
 from tiny_tokenizer import tokenizer
 
 # Of a run without clipping, with every step logged.
@@ -101,10 +101,7 @@ def main(folder: str, kind: str, steps: str, accumulate: str, resume: str = "") 
         Path(folder, "found.json").write_text(
             json.dumps({"losses": losses(run), "eval_loss": eval_loss})
         )
-    # A thread of gloo's that lets go of a tensor while the interpreter ends aborts the process: it
-    # needs the interpreter for that, which this one leaves to it.
-    torch.distributed.destroy_process_group()
-    time.sleep(0.5)
+    leave_group()
 
 
 if __name__ == "__main__":
