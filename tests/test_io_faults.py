@@ -8,6 +8,7 @@ import itertools
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -239,6 +240,61 @@ def test_c59_an_epoch_that_read_a_file_while_it_was_written_to_has_no_end(tmp_pa
     assert state["cursor"]["epoch"] == 0
     loader.load_state_dict(state)  # the file as it is now
     assert len(list(loader)) in (1, 4)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("io", IOS)
+def test_c59_content_that_was_replaced_by_less_is_an_error(tmp_path, io, workers):
+    """Also where nothing behind the new end is asked for any more."""
+    path = shards(tmp_path / "a", [30] * 400)
+    size = path.stat().st_size
+    for missing in (8, 300 * 30 * 8):
+        loader = bf.DataLoader(tmp_path / "a", seq_len=30, io=io, num_workers=workers)
+        iterator = iter(loader)
+        found = list(itertools.islice(iterator, 390 if workers else 90))
+        content = path.read_bytes()
+        path.write_bytes(np.full((size - missing) // 8, 70_000).tobytes())
+        time.sleep(0.001)  # so that a look at the file is due
+        with pytest.raises(bf.ReadError, match=path.name):
+            found.extend(iterator)
+        if workers == 0:  # threads may be in the middle of a batch when the file is written
+            assert len(found) == 90
+        path.write_bytes(content)
+        assert len(found) + len(go_on(loader)) == 400
+
+
+@settings(max_examples=60)
+@given(
+    kind=st.sampled_from(["uint16", "int32", "int64"]),
+    at=st.integers(0, 799),
+    kept=st.integers(1, 7),
+    length=st.sampled_from([1, 2, 5, 40]),
+    io=st.sampled_from(IOS),
+    workers=st.sampled_from([0, 2]),
+    grows=st.booleans(),
+)
+def test_c59_a_token_that_was_cut_in_two_is_never_delivered(
+    tmp_path_factory, kind, at, kept, length, io, workers, grows
+):
+    """Its lower bytes are left, with zeros behind them up to the page's end."""
+    folder = tmp_path_factory.mktemp("shards") / "a"
+    dtype = np.dtype(kind)
+    token = {"uint16": 40_001, "int32": 0x0102_0304, "int64": 0x0102_0304_0506_0708}[kind]
+    with bf.ShardWriter(folder, dtype=kind) as writer:
+        for _ in range(800 // length):
+            writer.add(np.full(length, token, dtype))
+    path = folder / "shard-00000.bin"
+    content = path.read_bytes()
+    loader = bf.DataLoader(folder, seq_len=length, io=io, num_workers=workers, window=8)
+    os.truncate(path, at * dtype.itemsize + min(kept, dtype.itemsize - 1))
+    if grows:
+        os.truncate(path, len(content))
+    found: list[bf.Batch] = []
+    with pytest.raises(bf.ReadError, match=path.name):
+        found.extend(loader)
+    assert all((batch["input_ids"] == token).all() for batch in found)
+    path.write_bytes(content)
+    assert len(found) + len(go_on(loader)) == 800 // length
 
 
 def test_c59_what_was_cut_and_grew_again_is_an_error_in_reads_too(tmp_path):

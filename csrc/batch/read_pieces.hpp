@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "batch/lay_out.hpp"
@@ -61,7 +61,7 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
       planned_items += piece.effective_tokens;
       if (bad) {
         meta.bad.push_back(*bad);
-        reader.copied(*segment.store, segment.first, tokens, 0);  // is the file to blame?
+        reader.suspect(*segment.store, segment.first);  // is the file to blame?
         put_aside(segment, s, meta);
         write_tail(segment);
         continue;
@@ -82,11 +82,11 @@ void read_pieces(const BatchSpec& spec, const LayoutConfig& config, const ReadCo
   if (!read) throw_read_error(*segments[at].store, segments[at].first);
   if (planned_items != spec.delta.rank.effective_tokens) {
     for (const Segment& s : segments) {  // is a file to blame?
-      if (s.store != nullptr) reader.copied(*s.store, s.first, s.length, 0);
+      if (s.store != nullptr) reader.suspect(*s.store, s.first);
     }
   }
   reader.check_files(segments.size(), [&](std::size_t s) {
-    return std::tuple(segments[s].store, segments[s].first, segments[s].length);
+    return std::pair(segments[s].store, segments[s].first);
   });
   if (!meta.bad.empty() && !config.quarantine) throw_bad_piece(meta.bad[0], config.vocab_size);
   meta.num_items = num_items - meta.lost_labels;

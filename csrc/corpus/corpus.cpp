@@ -55,7 +55,7 @@ Corpus::Corpus(std::vector<Source> sources) : sources_(std::move(sources)), sour
     for (const TokenStore& store : source.stores) {
       starts.push_back(starts.back() + store.documents.size());
       if (!read_guarded([&] { tokens += store.documents.num_tokens(); })) throw_read_error(source);
-      if (store.index_file != nullptr) store.index_file->check(0, store.index_file->size());
+      if (store.index_file != nullptr) store.index_file->check(0);
     }
     std::int64_t documents = starts.back();
     store_starts_.push_back(std::move(starts));
@@ -142,7 +142,7 @@ void Corpus::check_indices(std::span<const DocumentRef> refs) const {
     if (file == nullptr || (checked.size() >= kFew && ref.extent.length > 0)) continue;
     if (std::find(checked.begin(), checked.end(), ref.store) != checked.end()) continue;
     checked.push_back(ref.store);
-    file->check(0, file->size());
+    file->check(0);
   }
 }
 
@@ -183,7 +183,7 @@ std::uint64_t Corpus::lengths_hash(int s) const {
   }
   // Behind a cut an index reads as zeros, up to the end of the page.
   for (const TokenStore& store : source(s).stores) {
-    if (store.index_file != nullptr) store.index_file->check(0, store.index_file->size());
+    if (store.index_file != nullptr) store.index_file->check(0);
   }
   return result.finish();
 }
@@ -201,7 +201,7 @@ void Corpus::visit_files(const Visit& visit) const {
 
 void Corpus::check_open_files() const {
   visit_files([](const TokenStore& store, SharedFile& file) {
-    if (&file != store.index_file.get() && file.stays_open()) file.check(0, 0);
+    if (&file != store.index_file.get() && file.stays_open()) file.check(0);
   });
 }
 

@@ -242,7 +242,7 @@ void SharedFile::read(std::int64_t offset, std::int64_t count, void* out) {
   }
 }
 
-void SharedFile::check(std::int64_t offset, std::int64_t end) {
+void SharedFile::check(std::int64_t offset) {
   struct stat info = {};
   if (descriptor_ >= 0) {
     if (fstat(descriptor_, &info) != 0) throw_error(offset, reason(errno));
@@ -254,8 +254,8 @@ void SharedFile::check(std::int64_t offset, std::int64_t end) {
     }
     return;
   }
-  if (info.st_size < end) throw_size(info.st_size, std::max<std::int64_t>(offset, info.st_size));
-  if (info.st_size < size_) return;  // what was read is before the cut
+  // Wherever the cut is: what is before it may be new, in a file that is written once more.
+  if (info.st_size < size_) throw_size(info.st_size, std::max<std::int64_t>(offset, info.st_size));
   if (info.st_size != size_ || modified(info) != modified_) {
     throw_error(offset, "it was written to since it was opened");
   }
@@ -281,7 +281,7 @@ bool SharedFile::ends_as_opened() const {
 }
 
 void SharedFile::fail(std::int64_t offset) {
-  check(offset, size_);
+  check(offset);
   throw_error(offset, "it shrank since it was opened, or these bytes cannot be read");
 }
 

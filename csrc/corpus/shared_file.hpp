@@ -62,9 +62,9 @@ class SharedFile : public std::enable_shared_from_this<SharedFile> {
   // Copies bytes offset .. offset + count - 1, by a read and not through a mapping.
   void read(std::int64_t offset, std::int64_t count, void* out);
 
-  // Throws when the file is known to have been written to since it was opened, or cut before byte
-  // `end`. `offset` to `end` is what was read of it.
-  void check(std::int64_t offset, std::int64_t end);
+  // Throws when the file is known to have been written to or cut since it was opened. `offset` is
+  // where it was read.
+  void check(std::int64_t offset);
   // The same after a read of a mapping failed (SIGBUS), where something must be wrong.
   [[noreturn]] void fail(std::int64_t offset);
   // Where in the file an address of one of its mappings lies.

@@ -1,5 +1,6 @@
 #include "corpus/token_reader.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -8,6 +9,9 @@ namespace {
 
 // Asking the system about a file takes about a microsecond.
 constexpr std::chrono::microseconds kBetweenChecks{100};
+
+// The least that a page of a file has on Linux.
+constexpr std::int64_t kPage = 4096;
 
 }  // namespace
 
@@ -71,8 +75,22 @@ const std::uint8_t* TokenReader::loss_mask(const TokenStore& store, std::int64_t
 
 void TokenReader::copied(const TokenStore& store, std::int64_t first, std::int64_t count,
                          std::int64_t last_token) {
-  // A cut within a token leaves its lower bytes.
-  if (last_token >= 0 && last_token < 256) note(store, first, count);
+  if (may_be_cut(store, first + count, last_token)) suspect(store, first);
+}
+
+// A cut within a token leaves its lower bytes, and zeros behind it up to the page's end. Of wide
+// tokens the highest byte is always zero, so there the token behind them has to be zero as well.
+bool TokenReader::may_be_cut(const TokenStore& store, std::int64_t end,
+                             std::int64_t last_token) const {
+  if (last_token >= 0 && last_token < 256) return true;
+  const auto size = static_cast<std::int64_t>(item_size(store.type));
+  if (size <= 2 || store.file == nullptr || last_token >> (8 * (size - 1)) != 0) return false;
+  if (config_.io == Io::kPread || end == store.num_tokens) return true;
+  const std::int64_t next = store.byte_of(end);
+  if (next % kPage == 0) return true;
+  const std::byte* at =
+      store.values != nullptr ? store.values + (next - store.file_begin) : map_.get() + next;
+  return std::all_of(at, at + size, [](std::byte byte) { return byte == std::byte{0}; });
 }
 
 std::size_t TokenReader::checks_due() {
@@ -84,25 +102,21 @@ std::size_t TokenReader::checks_due() {
   return due;
 }
 
-void TokenReader::note(const TokenStore& store, std::int64_t first, std::int64_t count) {
+void TokenReader::suspect(const TokenStore& store, std::int64_t token) {
   // Few stores alternate, so that one of the last entries is theirs.
   constexpr std::size_t kLast = 8;
-  for (std::size_t i = noted_.size(); i > 0 && i + kLast > noted_.size(); --i) {
-    Read& read = noted_[i - 1];
-    if (read.store != &store) continue;
-    read.first = std::min(read.first, first);
-    read.end = std::max(read.end, first + count);
-    return;
+  for (std::size_t i = suspects_.size(); i > 0 && i + kLast > suspects_.size(); --i) {
+    if (suspects_[i - 1].store == &store) return;
   }
-  noted_.push_back({&store, first, first + count});
+  suspects_.push_back({&store, token});
 }
 
-void TokenReader::check_noted() {
-  for (const auto& [store, first, end] : noted_) {
-    if (store->file != nullptr) store->file->check(store->byte_of(first), store->byte_of(end));
-    if (store->loss_file != nullptr) store->loss_file->check(first, end);
+void TokenReader::check_suspects() {
+  for (const auto& [store, token] : suspects_) {
+    if (store->file != nullptr) store->file->check(store->byte_of(token));
+    if (store->loss_file != nullptr) store->loss_file->check(token);
   }
-  noted_.clear();
+  suspects_.clear();
 }
 
 }  // namespace brimful

@@ -50,21 +50,22 @@ class TokenReader {
   std::chrono::nanoseconds read_time() const { return read_time_; }
 
   // Call when a piece has been copied. Behind the end of a file that was cut, the rest of the page
-  // reads as zeros and raises no signal, so a file whose last token may be such is to be looked at;
-  // so does what was cut and grew again, by a read too.
+  // reads as zeros and raises no signal, so a file whose last token may be such is suspect; so does
+  // what was cut and grew again, by a read too.
   void copied(const TokenStore& store, std::int64_t first, std::int64_t count,
               std::int64_t last_token);
-  // Call when a batch has been copied: looks whether these files are what they were, and others of
-  // the batch, as many as take about a hundredth of this thread's time. `piece_at(i)` gives store,
-  // first token and length of piece i < count; a tail has no store.
+  // Makes check_files() look at the file of this token, and at that of its loss mask.
+  void suspect(const TokenStore& store, std::int64_t token);
+  // Call when a batch has been copied: looks whether suspects are what they were, and others of
+  // the batch, as many as take about a hundredth of this thread's time. `piece_at(i)` gives store
+  // and first token of piece i < count; a tail has no store.
   template <class PieceAt>
   void check_files(std::size_t count, const PieceAt& piece_at);
 
  private:
-  struct Read {  // tokens of a file to be looked at
+  struct Suspect {
     const TokenStore* store;
-    std::int64_t first;
-    std::int64_t end;
+    std::int64_t token;
   };
   const std::byte* read(const TokenStore& store, std::int64_t begin, std::int64_t end,
                         std::vector<std::byte>& memory);
@@ -72,15 +73,16 @@ class TokenReader {
   // Calls read() and adds the time that takes.
   template <class F>
   void timed(const F& read);
+  // Whether tokens before `end` may be the rest of what a cut has left of them.
+  bool may_be_cut(const TokenStore& store, std::int64_t end, std::int64_t last_token) const;
   static std::size_t checks_due();
-  void note(const TokenStore& store, std::int64_t first, std::int64_t count);
-  void check_noted();
+  void check_suspects();
 
   const ReadConfig& config_;
   std::chrono::nanoseconds read_time_{0};
   std::shared_ptr<SharedFile> on_demand_;  // the file that `map_` is of
   std::shared_ptr<const std::byte> map_;
-  std::vector<Read> noted_;
+  std::vector<Suspect> suspects_;
   std::vector<std::byte> tokens_;
   std::vector<std::byte> block_;
   std::array<std::vector<std::uint8_t>, 2> masks_;  // in turn
@@ -90,10 +92,10 @@ template <class PieceAt>
 void TokenReader::check_files(std::size_t count, const PieceAt& piece_at) {
   static thread_local std::size_t turn = 0;  // not always the first piece of a batch
   for (std::size_t due = std::min(checks_due(), count); due > 0; --due) {
-    const auto [store, first, length] = piece_at(turn++ % count);
-    if (store != nullptr) note(*store, first, length);
+    const auto [store, first] = piece_at(turn++ % count);
+    if (store != nullptr) suspect(*store, first);
   }
-  check_noted();
+  check_suspects();
 }
 
 }  // namespace brimful

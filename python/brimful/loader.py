@@ -295,6 +295,8 @@ class DataLoader(TorchAttributes, Logged, metaclass=ABCMeta):
         Steps are numbered from 0 through all epochs, skipped ones too (`batch.step`). Reads lengths
         only: the first question packs windows up to the step, epochs before it included where
         they were not counted yet; after that a question packs the one or two windows of its step.
+        A step that was resumed in its middle by other ranks or micro-batches is told whole, at the
+        places that it would have in a run of these alone.
 
         Raises:
             PlanError: for a step that the run does not have, and for one from before a change of
