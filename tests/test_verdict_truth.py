@@ -153,7 +153,6 @@ def compute_and_collate(items: list[torch.Tensor]) -> torch.Tensor:
     return torch.stack(items)
 
 
-@pytest.mark.filterwarnings("ignore:This DataLoader will create:UserWarning")
 @pytest.mark.parametrize("workers", [0, 4])
 @one_of_three
 def test_work_that_two_cores_cannot_do_in_time_is_fill_and_where_it_is_done(workers: int) -> None:
