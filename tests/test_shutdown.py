@@ -212,10 +212,10 @@ def test_a_file_that_shrinks_under_us_is_an_error_and_not_the_end(tmp_path):
                 assert "tokens.bin" in str(error)
             else:
                 raise AssertionError("half of the file is gone")
-            assert count <= 128
+            assert count == 0  # what is before the cut may be new
             np.arange(1 << 20, dtype=np.uint16).tofile(path)  # restored, in place
             l.load_state_dict(l.state_dict())
-            assert sum(1 for _ in l) == 256 - count
+            assert sum(1 for _ in l) == 256
         """
     )
     assert (done.returncode, done.stderr) == (0, "")

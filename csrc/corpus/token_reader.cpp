@@ -78,8 +78,8 @@ void TokenReader::copied(const TokenStore& store, std::int64_t first, std::int64
   if (may_be_cut(store, first + count, last_token)) suspect(store, first);
 }
 
-// A cut within a token leaves its lower bytes, and zeros behind it up to the page's end. Of wide
-// tokens the highest byte is always zero, so there the token behind them has to be zero as well.
+// A cut within a token leaves its lower bytes, and zeros behind it up to the page's end. Of tokens
+// of four bytes or more the highest is zero in nearly all, so there the one behind them decides.
 bool TokenReader::may_be_cut(const TokenStore& store, std::int64_t end,
                              std::int64_t last_token) const {
   if (last_token >= 0 && last_token < 256) return true;

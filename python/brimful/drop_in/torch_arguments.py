@@ -70,7 +70,7 @@ TORCH_ARGUMENTS = (
     TorchArgument(
         "timeout",
         "seconds to wait for a batch of the workers; 0: for ever",
-        "the same, and without workers it is allowed; a late batch is a LoaderTimeout",
+        "the same; a late batch is a LoaderTimeout. Without workers it has no effect",
     ),
     TorchArgument(
         "worker_init_fn",
